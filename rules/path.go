@@ -1,0 +1,164 @@
+package rules
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+)
+
+// Anchor names one of the directories that paths of a session are relative to.
+type Anchor uint8
+
+const (
+	// Root is the git top level, or the working directory outside git.
+	Root Anchor = iota
+	// CommonDir is git's common directory (`.git` in an ordinary repository).
+	CommonDir
+	// GitDir is a linked worktree's own git directory. Where it is the common
+	// directory itself, every path in it is anchored at CommonDir.
+	GitDir
+	// HooksDir is the active hooks folder where it lies outside the root and
+	// both git directories.
+	HooksDir
+	// Outside anchors the targets of protected links that lie in none of the
+	// other anchors; Rel is then the absolute path without its leading slash.
+	Outside
+)
+
+// Path is an anchor and the bytes below it: slash-separated, without empty,
+// "." or ".." segments. It is a map key: equal paths are equal values. An
+// empty Rel is the anchor itself.
+type Path struct {
+	Anchor Anchor
+	Rel    string
+}
+
+// ErrPath is returned for a relative path that leaves its anchor or holds a
+// NUL byte.
+var ErrPath = errors.New("path leaves its anchor")
+
+// Clean makes a Path of relative bytes as somebody spelled them: repeated and
+// trailing slashes and "." segments are dropped, ".." is refused.
+func Clean(a Anchor, rel string) (Path, error) {
+	if strings.IndexByte(rel, 0) >= 0 || strings.HasPrefix(rel, "/") {
+		return Path{}, ErrPath
+	}
+	segments := make([]string, 0, 8)
+	for segment := range strings.SplitSeq(rel, "/") {
+		switch segment {
+		case "", ".":
+		case "..":
+			return Path{}, ErrPath
+		default:
+			segments = append(segments, segment)
+		}
+	}
+	return Path{Anchor: a, Rel: strings.Join(segments, "/")}, nil
+}
+
+// Base returns the last segment.
+func (p Path) Base() string { return p.Rel[strings.LastIndexByte(p.Rel, '/')+1:] }
+
+// Dir returns the directory that holds p; the directory of an anchor is the
+// anchor itself.
+func (p Path) Dir() Path {
+	i := strings.LastIndexByte(p.Rel, '/')
+	return Path{Anchor: p.Anchor, Rel: p.Rel[:max(i, 0)]}
+}
+
+// Join returns the path of the entry called name in the directory p.
+func (p Path) Join(name string) Path {
+	if p.Rel == "" {
+		return Path{Anchor: p.Anchor, Rel: name}
+	}
+	return Path{Anchor: p.Anchor, Rel: p.Rel + "/" + name}
+}
+
+// Within reports whether p is dir or lies below it.
+func (p Path) Within(dir Path) bool {
+	if p.Anchor != dir.Anchor || !strings.HasPrefix(p.Rel, dir.Rel) {
+		return false
+	}
+	return dir.Rel == "" || len(p.Rel) == len(dir.Rel) || p.Rel[len(dir.Rel)] == '/'
+}
+
+// Compare orders paths by anchor, then by bytes.
+func (p Path) Compare(q Path) int {
+	if p.Anchor != q.Anchor {
+		return int(p.Anchor) - int(q.Anchor)
+	}
+	return strings.Compare(p.Rel, q.Rel)
+}
+
+// Layout says where the anchors stand. All paths are absolute and free of
+// symlinks; an anchor that the session does not have is empty.
+type Layout struct {
+	Root      string
+	CommonDir string
+	GitDir    string
+	HooksDir  string
+}
+
+// Dir returns the absolute path of an anchor, "/" for Outside, and "" for an
+// anchor that the session does not have.
+func (l Layout) Dir(a Anchor) string {
+	switch a {
+	case Root:
+		return l.Root
+	case CommonDir:
+		return l.CommonDir
+	case GitDir:
+		return l.GitDir
+	case HooksDir:
+		return l.HooksDir
+	default:
+		return "/"
+	}
+}
+
+// Abs returns the absolute path of p.
+func (l Layout) Abs(p Path) string {
+	dir := l.Dir(p.Anchor)
+	if p.Rel == "" {
+		return dir
+	}
+	if strings.HasSuffix(dir, "/") {
+		return dir + p.Rel
+	}
+	return dir + "/" + p.Rel
+}
+
+// Locate returns the path of an absolute, clean file name: relative to the
+// innermost anchor that holds it, else Outside.
+func (l Layout) Locate(abs string) Path {
+	best, found := Path{Anchor: Outside, Rel: strings.TrimPrefix(abs, "/")}, ""
+	for _, a := range []Anchor{Root, CommonDir, GitDir, HooksDir} {
+		dir := l.Dir(a)
+		if dir == "" || len(dir) < len(found) {
+			continue
+		}
+		if abs == dir {
+			best, found = Path{Anchor: a}, dir
+		} else if rel, ok := strings.CutPrefix(abs, strings.TrimSuffix(dir, "/")+"/"); ok {
+			best, found = Path{Anchor: a, Rel: rel}, dir
+		}
+	}
+	return best
+}
+
+// Display returns p as reports spell it: relative to the root, with "../"
+// where it lies outside, and absolute for Outside.
+func (l Layout) Display(p Path) string {
+	if p.Anchor == Root {
+		return p.Rel
+	}
+	abs := l.Abs(p)
+	if p.Anchor == Outside {
+		return abs
+	}
+	rel, err := filepath.Rel(l.Root, abs)
+	if err != nil {
+		return abs
+	}
+	return rel
+}
