@@ -1,0 +1,329 @@
+package report
+
+import (
+	"time"
+
+	"cage/rules"
+)
+
+// SchemaID is what `report_schema` says in every [Document].
+const SchemaID = "gantry.cage-report.v1"
+
+// Document is the report of one session.
+type Document struct {
+	// ReportSchema is filled in by JSON.
+	ReportSchema string `json:"report_schema"`
+	Status       Status `json:"status"`
+	// ExitCode is the cage's own exit code, see [Decide].
+	ExitCode int `json:"exit_code"`
+	// Command is the command's name as it was called, never its arguments.
+	Command string `json:"command"`
+	// CommandExitCode is nil if a signal killed the command or it never ran.
+	CommandExitCode *int `json:"command_exit_code"`
+	// CommandSignal is the name of the signal that killed it, as in SIGTERM.
+	CommandSignal *string `json:"command_signal"`
+	// RuntimeError says why the command could not be started.
+	RuntimeError *string `json:"runtime_error"`
+	// Root is absolute.
+	Root       string     `json:"root"`
+	RevertMode RevertMode `json:"revert_mode"`
+	// MaxFileBytes is the cap of one file in force, in bytes.
+	MaxFileBytes int64 `json:"max_file_bytes"`
+	// ProtectedFiles counts the entries of the baseline.
+	ProtectedFiles int `json:"protected_files"`
+	// ManifestZones counts the distinct forbidden zones.
+	ManifestZones int        `json:"manifest_zones"`
+	CageConfig    CageConfig `json:"cage_config"`
+	// Overrides are the paths downgraded for this run; JSON sorts them and
+	// drops repetitions.
+	Overrides List[string] `json:"overrides"`
+	// Changes has one row per path on which a difference was seen; JSON sorts
+	// them by the bytes of the path.
+	Changes   List[Change] `json:"changes"`
+	Watch     Watch        `json:"watch"`
+	PushGuard PushGuard    `json:"push_guard"`
+	// TrappedSignal is the signal that ended the session, as in SIGTERM.
+	TrappedSignal *string   `json:"trapped_signal"`
+	Recovery      *Recovery `json:"recovery"`
+	// Limits are sentences, see [Limits].
+	Limits    List[string]  `json:"limits"`
+	Session   Session       `json:"session"`
+	Contests  List[Contest] `json:"contests"`
+	Lifetime  Lifetime      `json:"lifetime"`
+	Hygiene   Hygiene       `json:"hygiene"`
+	Resources Resources     `json:"resources"`
+}
+
+// Status is the verdict on a session.
+type Status string
+
+// The statuses, and the one of a [Failure].
+const (
+	OK         Status = "ok"
+	Reverted   Status = "violations_reverted"
+	Unresolved Status = "violations_unresolved"
+	NotStarted Status = "runtime_error"
+	Halted     Status = "halted"
+	Failed     Status = "failed"
+)
+
+// RevertMode says whether the session restored at all.
+type RevertMode string
+
+// The two modes.
+const (
+	ModeRevert     RevertMode = "revert"
+	ModeReportOnly RevertMode = "report_only"
+)
+
+// CageConfig says what of .cage.yaml took part.
+type CageConfig struct {
+	Present bool `json:"present"`
+	Entries int  `json:"entries"`
+	// Committed is nil without a file or outside git, and true where the file
+	// is tracked and equals HEAD.
+	Committed *bool `json:"committed"`
+}
+
+// Change is one row: a path on which a difference was seen during the session,
+// also if it is whole at the end.
+type Change struct {
+	// Name is relative to the root, as [rules.Layout.Display] spells it.
+	Name
+	Kind Kind `json:"kind"`
+	// Rule is [Ground] where another directory stood in the root's place.
+	Rule       rules.Rule   `json:"rule"`
+	Source     rules.Source `json:"source"`
+	Overridden bool         `json:"overridden"`
+	// SHA256Before is 64 hexadecimal digits; nil for what was added and for
+	// what has no content to digest.
+	SHA256Before *string `json:"sha256_before"`
+	// SHA256After is nil for what was deleted or has no content to digest.
+	SHA256After *string `json:"sha256_after"`
+	// Outcome is the most serious one that the path saw: a file that came back
+	// and was later changed in a way that is kept is still a reverted one.
+	Outcome Outcome `json:"outcome"`
+	// ErrorCode is an errno's name, as in EROFS.
+	ErrorCode *string `json:"error_code"`
+	// Restores counts successful restores of the path, live and at the exit.
+	Restores int `json:"restores"`
+	// Rounds counts those that opened a round of their own (the halt's unit).
+	Rounds int `json:"rounds"`
+	// Displaced are the absolute places where displaced versions lie.
+	Displaced List[Name] `json:"displaced"`
+	// AttributeErrors are attributes that could not be set back.
+	AttributeErrors List[AttributeError] `json:"attribute_errors"`
+	// Note says why an outcome is what it is, where that is not evident.
+	Note Note `json:"note,omitempty"`
+}
+
+// Kind says what happened to a path. A swap of types is a modification.
+type Kind string
+
+// The kinds.
+const (
+	Added    Kind = "added"
+	Modified Kind = "modified"
+	Deleted  Kind = "deleted"
+)
+
+// Outcome says what became of a change.
+type Outcome string
+
+// The outcomes. The first two are violations that are back, the next three
+// violations that are not, and the last is no violation.
+const (
+	OutcomeReverted     Outcome = "reverted"
+	OutcomeRemoved      Outcome = "removed"
+	OutcomeReported     Outcome = "reported"
+	OutcomeDetectOnly   Outcome = "detect_only"
+	OutcomeRevertFailed Outcome = "revert_failed"
+	OutcomeKept         Outcome = "kept"
+)
+
+// Ground is the rule of the row, and of the halt, that says that another
+// directory stands where the root or a git directory stood.
+const Ground rules.Rule = "ground"
+
+// Note is a reason that a row gives beside its outcome.
+type Note string
+
+// The notes.
+const (
+	// NoteGitBookkeeping: git's everyday rewriting of its config was kept.
+	NoteGitBookkeeping Note = "git_bookkeeping"
+	// NoteBranchSwitch: what was displaced is what git's HEAD or index holds,
+	// so git shows the restored file as modified.
+	NoteBranchSwitch Note = "branch_switch"
+	// NoteTargetOutside: the target of a protected link lies outside the root,
+	// where nothing is restored.
+	NoteTargetOutside Note = "link_target_outside"
+)
+
+// AttributeError is an attribute that a restore could not set back.
+type AttributeError struct {
+	// Attribute is `owner`, `mode`, `acl`, `mtime` or the name of an extended
+	// attribute.
+	Attribute string `json:"attribute"`
+	// ErrorCode is an errno's name.
+	ErrorCode string `json:"error_code"`
+}
+
+// Watch says how the session watched and what it had to do.
+type Watch struct {
+	Enabled bool `json:"enabled"`
+	// IntervalMS is the time between rescans in milliseconds, nil when off.
+	IntervalMS *int64 `json:"interval_ms"`
+	// LiveRestores counts every restore while the command ran.
+	LiveRestores int `json:"live_restores"`
+	// Contested are the paths that were left alone until the exit; JSON sorts
+	// them.
+	Contested List[string] `json:"contested"`
+	// ContestLimit is the resolved number, also when the watch is off; 0 never
+	// halts.
+	ContestLimit int `json:"contest_limit"`
+	// Halt is nil if the command was not halted.
+	Halt *Halt `json:"halt"`
+	// SessionLog is the absolute path of the log, nil if there is none.
+	SessionLog *string `json:"session_log"`
+	// Overflows counts the times the kernel's event queue lost events.
+	Overflows int `json:"overflows"`
+	// Degraded counts the times watches were lost or could not be had.
+	Degraded int `json:"degraded"`
+	// DegradedReasons are the distinct reasons of Degraded.
+	DegradedReasons List[string] `json:"degraded_reasons"`
+	// RuleContestLimit is the resolved number; 0 is off.
+	RuleContestLimit int `json:"rule_contest_limit"`
+	// WalkIntervalMS is the time between walks of the whole tree for new names
+	// in milliseconds, nil when the watch is off.
+	WalkIntervalMS *int64 `json:"walk_interval_ms"`
+}
+
+// HaltScope says which limit ended the command.
+type HaltScope string
+
+// The scopes of a halt.
+const (
+	// HaltPath: one path was changed again and again.
+	HaltPath HaltScope = "path"
+	// HaltRule: the paths of one rule were.
+	HaltRule HaltScope = "rule"
+	// HaltGround: another directory stands where the root or a git directory
+	// stood.
+	HaltGround HaltScope = "ground"
+	// HaltBounds: more paths changed than a session will keep up with.
+	HaltBounds HaltScope = "bounds"
+)
+
+// Halt says why the command was ended.
+type Halt struct {
+	Scope HaltScope `json:"scope"`
+	// Name is the path that tripped it.
+	Name
+	Rule rules.Rule `json:"rule"`
+	// LiveRestores is the count that exceeded Limit: rounds for path and rule,
+	// changed paths for bounds, 0 for ground.
+	LiveRestores int `json:"live_restores"`
+	Limit        int `json:"limit"`
+}
+
+// PushGuard says whether pushes from inside the session were judged.
+type PushGuard struct {
+	Enabled       bool `json:"enabled"`
+	RefusedPushes int  `json:"refused_pushes"`
+}
+
+// Recovery says what was found of an earlier session that did not end.
+type Recovery struct {
+	// Lost is set where such a session is known but its journal is gone.
+	Lost bool `json:"lost"`
+}
+
+// Session identifies the run.
+type Session struct {
+	ID string `json:"id"`
+	// StartedAt and EndedAt are RFC 3339 in UTC with milliseconds.
+	StartedAt  string `json:"started_at"`
+	EndedAt    string `json:"ended_at"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+// NewSession spells the times of a session.
+func NewSession(id string, started, ended time.Time) Session {
+	return Session{
+		ID:         id,
+		StartedAt:  Timestamp(started),
+		EndedAt:    Timestamp(ended),
+		DurationMS: ended.Sub(started).Milliseconds(),
+	}
+}
+
+// Timestamp spells a time as documents and logs do: RFC 3339 in UTC with
+// milliseconds.
+func Timestamp(t time.Time) string {
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// Contest is what one rule had to take.
+type Contest struct {
+	Rule rules.Rule `json:"rule"`
+	// Rounds are those that counted towards the rule's limit.
+	Rounds int `json:"rounds"`
+	// Uncounted are those that a branch switch explains.
+	Uncounted int `json:"uncounted"`
+	// Paths counts the distinct paths that were restored under the rule.
+	Paths int `json:"paths"`
+}
+
+// Lifetime says how the processes of the run were ended.
+type Lifetime struct {
+	// Mode is `run`, `tree` or `leave`.
+	Mode string `json:"mode"`
+	// Mechanism names what proved the end: `subreaper`, `keeper`, `cgroup` or
+	// `listing`.
+	Mechanism string `json:"mechanism"`
+	// Ended counts the processes that outlived the command and were ended.
+	Ended int `json:"ended"`
+	// Survivors could not be ended.
+	Survivors List[Process] `json:"survivors"`
+	// Gaps name what this host could not enforce.
+	Gaps List[string] `json:"gaps"`
+}
+
+// Process is one process of the run.
+type Process struct {
+	PID int `json:"pid"`
+	// Name is the kernel's short name of it, never its arguments.
+	Name string `json:"name"`
+}
+
+// Hygiene says what of the caller's state reached the command.
+type Hygiene struct {
+	// Environment is `inherit`, `passthrough` or `allowlist`.
+	Environment string `json:"environment"`
+	// DroppedEnv are names of variables, never values.
+	DroppedEnv List[string] `json:"dropped_env"`
+	// Terminal is `foreground`, `inherit`, `none` or `pty`.
+	Terminal string `json:"terminal"`
+	// Gaps name what this host could not enforce.
+	Gaps List[string] `json:"gaps"`
+}
+
+// Resources says which cgroup the run had.
+type Resources struct {
+	// Mode is `off`, `scope`, `cgroup`, `nice-only` or `none`.
+	Mode string `json:"mode"`
+	// Reason says why it is that mode; nil for off.
+	Reason *string `json:"reason"`
+}
+
+// Failure is the document of a run that failed closed: nothing ran.
+type Failure struct {
+	// Status is filled in by JSON.
+	Status Status `json:"status"`
+	// ErrorCode is an identifier as in GXT_CAGE_CONFIG_INVALID.
+	ErrorCode string       `json:"error_code"`
+	Message   string       `json:"message"`
+	FixHints  List[string] `json:"fix_hints"`
+	ExitCode  int          `json:"exit_code"`
+}
