@@ -1,0 +1,14 @@
+//go:build unix
+
+package sessionlog
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// O_EXCL already refuses a link in the last place; O_NOFOLLOW says so on
+// systems where only one of them holds. O_APPEND lets two processes write
+// whole lines.
+const openFlags = os.O_WRONLY | os.O_CREATE | os.O_EXCL | os.O_APPEND | unix.O_NOFOLLOW | unix.O_CLOEXEC
