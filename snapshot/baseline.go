@@ -1,0 +1,332 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"cage/internal/safefile"
+	"cage/rules"
+)
+
+// Limits bound what a baseline may hold.
+type Limits struct {
+	FileBytes  int64 // of one file under a revert rule
+	Files      int   // in the protected set
+	TotalBytes int64 // in the protected set
+	// DetectOversize hashes files that go past FileBytes or TotalBytes instead
+	// of refusing them; a change to one is then seen but not undone.
+	DetectOversize bool
+	// KeepNothing is for runs that restore nothing: content is hashed only.
+	KeepNothing bool
+}
+
+// LimitsError is returned where the protected set is larger than the limits.
+type LimitsError struct {
+	Limits   Limits
+	Files    int
+	Bytes    int64
+	Largest  []Offender // largest first, at most ten
+	Oversize []Offender // revert files over the limit for one file
+}
+
+// Offender is a file with its size in bytes.
+type Offender struct {
+	Path rules.Path
+	Size int64
+}
+
+func (e *LimitsError) Error() string {
+	return fmt.Sprintf("the protected set has %d files with %d bytes (limits %d and %d), %d of them over the limit of %d bytes for one file",
+		e.Files, e.Bytes, e.Limits.Files, e.Limits.TotalBytes, len(e.Oversize), e.Limits.FileBytes)
+}
+
+// EntryError is returned where a path that must be protected cannot be read.
+type EntryError struct {
+	Path rules.Path
+	Err  error
+}
+
+func (e *EntryError) Error() string { return fmt.Sprintf("read %q: %v", e.Path.Rel, e.Err) }
+
+func (e *EntryError) Unwrap() error { return e.Err }
+
+// ErrBeingWritten is the reason of an EntryError for a file that somebody was
+// still writing when the wait was over: half a file is no baseline.
+var ErrBeingWritten = errors.New("somebody is still writing it")
+
+// Settling says how long a baseline waits for files that are being written,
+// all together, and how often it looks.
+const (
+	settleFor   = 3 * time.Second
+	settleEvery = 10 * time.Millisecond
+)
+
+// Take captures the baseline of the given paths. What the plan does not
+// classify, and what is gone by now, is left out.
+func Take(ctx context.Context, trees *Trees, plan *rules.Plan, paths []rules.Path, store *Store, limits Limits) (*Manifest, error) {
+	b := &baseline{
+		ctx: ctx, trees: trees, plan: plan, store: store, limits: limits,
+		deadline: time.Now().Add(settleFor),
+		manifest: &Manifest{
+			entries: make(map[rules.Path]*Entry, len(paths)),
+			dirs:    make(map[rules.Path]safefile.Info),
+		},
+	}
+	defer b.leave()
+	paths = slices.Clone(paths)
+	slices.SortFunc(paths, rules.Path.Compare)
+	paths = slices.Compact(paths)
+	measured, err := b.measure(paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range measured {
+		if err := b.capture(m); err != nil {
+			return nil, &EntryError{Path: m.path, Err: err}
+		}
+	}
+	return b.manifest, nil
+}
+
+type baseline struct {
+	ctx      context.Context
+	trees    *Trees
+	plan     *rules.Plan
+	store    *Store
+	limits   Limits
+	deadline time.Time
+	manifest *Manifest
+	dir      *safefile.Dir
+	at       rules.Path
+	total    int64
+}
+
+type measured struct {
+	path    rules.Path
+	verdict rules.Verdict
+	info    safefile.Info
+}
+
+func (b *baseline) leave() {
+	if b.dir != nil {
+		b.dir.Close()
+		b.dir = nil
+	}
+}
+
+// enter opens the directory that holds p and notes it and those above it.
+func (b *baseline) enter(p rules.Path) (*safefile.Dir, error) {
+	if b.dir != nil && b.at == p.Dir() {
+		return b.dir, nil
+	}
+	b.leave()
+	dir, err := b.trees.Dir(p.Dir())
+	if err != nil {
+		return nil, err
+	}
+	b.dir, b.at = dir, p.Dir()
+	return dir, b.noteDirs(p.Dir())
+}
+
+func (b *baseline) noteDirs(p rules.Path) error {
+	if p.Anchor == rules.Outside {
+		return nil
+	}
+	for {
+		if _, ok := b.manifest.dirs[p]; ok {
+			return nil
+		}
+		if err := b.manifest.noteDir(b.trees, p); err != nil {
+			return err
+		}
+		if p.Rel == "" {
+			return nil
+		}
+		p = p.Dir()
+	}
+}
+
+func (m *Manifest) noteDir(trees *Trees, p rules.Path) error {
+	dir, err := trees.Dir(p)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	info, err := dir.Info()
+	if err == nil {
+		m.dirs[p] = info
+	}
+	return err
+}
+
+// NoteDirectories adds directories of protected trees to what the manifest
+// knows; ones that are gone by now are left out.
+func (m *Manifest) NoteDirectories(trees *Trees, dirs []rules.Path) {
+	for _, p := range dirs {
+		if _, ok := m.dirs[p]; !ok {
+			_ = m.noteDir(trees, p) // gone: nothing to know
+		}
+	}
+}
+
+// measure looks at every path without reading it and holds the set against the
+// limits.
+func (b *baseline) measure(paths []rules.Path) ([]measured, error) {
+	var set []measured
+	for _, p := range paths {
+		verdict, ok := b.plan.Classify(p)
+		if !ok {
+			continue
+		}
+		dir, err := b.enter(p)
+		if err != nil {
+			if absent(err) {
+				continue
+			}
+			return nil, &EntryError{Path: p, Err: err}
+		}
+		info, err := dir.Stat(p.Base())
+		switch {
+		case absent(err), err == nil && info.Kind == safefile.Directory:
+			continue
+		case err != nil:
+			return nil, &EntryError{Path: p, Err: err}
+		}
+		set = append(set, measured{path: p, verdict: verdict, info: info})
+	}
+	return set, b.bound(set)
+}
+
+func (b *baseline) bound(set []measured) error {
+	e := LimitsError{Limits: b.limits, Files: len(set)}
+	for _, m := range set {
+		if m.info.Kind != safefile.Regular {
+			continue
+		}
+		e.Bytes += m.info.Size
+		offender := Offender{Path: m.path, Size: m.info.Size}
+		e.Largest = append(e.Largest, offender)
+		if m.verdict.Mode == rules.Revert && m.info.Size > b.limits.FileBytes {
+			e.Oversize = append(e.Oversize, offender)
+		}
+	}
+	over := e.Files > b.limits.Files ||
+		!b.limits.DetectOversize && (e.Bytes > b.limits.TotalBytes || len(e.Oversize) > 0)
+	if !over {
+		return nil
+	}
+	bySize := func(x, y Offender) int { return int(min(1, max(-1, y.Size-x.Size))) }
+	slices.SortStableFunc(e.Largest, bySize)
+	slices.SortStableFunc(e.Oversize, bySize)
+	e.Largest = e.Largest[:min(10, len(e.Largest))]
+	return &e
+}
+
+// capture reads one path into the manifest. A revert rule needs its content; a
+// report rule that cannot have it goes by metadata.
+func (b *baseline) capture(m measured) error {
+	dir, err := b.enter(m.path)
+	if err != nil {
+		return err
+	}
+	e := &Entry{Path: m.path, Verdict: m.verdict, State: State{Info: m.info}}
+	switch m.info.Kind {
+	case safefile.Symlink:
+		if e.State.Link, err = dir.Readlink(m.path.Base()); err != nil {
+			return err
+		}
+		e.State.Digest = DigestOfLink(e.State.Link)
+	case safefile.Regular:
+		if err := b.captureFile(dir, e); err != nil {
+			if absent(err) {
+				return nil
+			}
+			if m.verdict.Mode == rules.Revert || errors.Is(err, ErrBeingWritten) {
+				return err
+			}
+			e.MetadataOnly = true
+		}
+	}
+	b.manifest.entries[e.Path] = e
+	b.manifest.order = append(b.manifest.order, e.Path)
+	return nil
+}
+
+// captureFile reads a file that nobody is writing.
+func (b *baseline) captureFile(dir *safefile.Dir, e *Entry) error {
+	for {
+		settled, err := b.readFile(dir, e)
+		if settled || err != nil && !errors.Is(err, safefile.ErrBusy) {
+			return err
+		}
+		if time.Now().After(b.deadline) {
+			return ErrBeingWritten
+		}
+		select {
+		case <-b.ctx.Done():
+			return b.ctx.Err()
+		case <-time.After(settleEvery):
+		}
+	}
+}
+
+// readFile reads a file once and reports whether it stood still meanwhile.
+func (b *baseline) readFile(dir *safefile.Dir, e *Entry) (settled bool, err error) {
+	f, info, err := dir.Open(e.Path.Base())
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if f.BeingWritten() {
+		return false, nil
+	}
+	state := State{Info: info}
+	if state.Attrs, err = f.Attrs(); err != nil {
+		return false, err
+	}
+	kept := b.keeps(e, info.Size)
+	if kept {
+		err = b.keep(f, &state)
+	} else {
+		state.Content, state.Digest, _, err = Hash(f, info.Size)
+	}
+	if err != nil {
+		return false, err
+	}
+	after, err := f.Info()
+	if err != nil || after.Size != info.Size || after.MTime != info.MTime {
+		return false, err
+	}
+	e.State, e.Kept = state, kept
+	return true, nil
+}
+
+func (b *baseline) keeps(e *Entry, size int64) bool {
+	return e.Verdict.Mode == rules.Revert && e.Path.Anchor != rules.Outside && !b.limits.KeepNothing &&
+		size <= b.limits.FileBytes && b.store.Size()+size <= b.limits.TotalBytes
+}
+
+// keep reads the content into the store: the digests are of those bytes.
+func (b *baseline) keep(f *safefile.File, state *State) error {
+	content := make([]byte, state.Size+1)
+	n, err := f.ReadAt(content, 0)
+	if err != nil {
+		return err
+	}
+	content = content[:n:n]
+	state.Content = b.store.Put(content)
+	state.Digest = DigestOf(content)
+	return nil
+}
+
+// WithAttributes returns an entry like e whose attributes are those that could
+// be reached: what cannot be set back is no difference any more.
+func (e *Entry) WithAttributes(reached State) *Entry {
+	changed := *e
+	changed.State.UID, changed.State.GID = reached.UID, reached.GID
+	changed.State.Perm, changed.State.Attrs = reached.Perm, reached.Attrs
+	return &changed
+}

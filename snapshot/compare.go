@@ -1,0 +1,196 @@
+package snapshot
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"io"
+
+	"cage/internal/safefile"
+	"cage/rules"
+
+	"github.com/zeebo/blake3"
+)
+
+// Sight is what a look at a path found, compared with its baseline.
+type Sight struct {
+	State State
+	// Same says that content, type, permissions, owner and attributes are the
+	// baseline's.
+	Same bool
+	// Prefix says that a regular file with the baseline's attributes holds a
+	// proper prefix of the baseline's content: a writer may be half way through
+	// writing the same again.
+	Prefix bool
+	// Err says why the path could not be read to the end. State then holds
+	// what could be seen.
+	Err error
+}
+
+// Looker compares paths with their baseline. It keeps a buffer and the last
+// directory, so one goroutine uses one Looker.
+type Looker struct {
+	trees *Trees
+	store *Store
+	limit int64
+	buf   []byte
+	dir   *safefile.Dir
+	at    rules.Path
+}
+
+// NewLooker returns a Looker that reads at most limit bytes of a file, or the
+// size the file had at the baseline where that is more.
+func NewLooker(trees *Trees, store *Store, limit int64) *Looker {
+	return &Looker{trees: trees, store: store, limit: limit}
+}
+
+// Forget closes the directory that was kept open for the next look, so that
+// the next one resolves its path again.
+func (l *Looker) Forget() {
+	if l.dir != nil {
+		l.dir.Close()
+		l.dir = nil
+	}
+}
+
+// parent opens the directory that holds p, or takes the one already open.
+func (l *Looker) parent(p rules.Path) (*safefile.Dir, error) {
+	if l.dir != nil && l.at == p.Dir() {
+		return l.dir, nil
+	}
+	l.Forget()
+	dir, err := l.trees.Dir(p.Dir())
+	if err != nil {
+		return nil, err
+	}
+	l.dir, l.at = dir, p.Dir()
+	return dir, nil
+}
+
+// Compare looks at the path of an entry. Content that was kept is compared
+// byte by byte, other content by its digest.
+func (l *Looker) Compare(e *Entry) Sight {
+	dir, err := l.parent(e.Path)
+	if err != nil {
+		return Sight{Err: unlessAbsent(err), Same: e.State.Kind == safefile.None && absent(err)}
+	}
+	return l.compareIn(dir, e)
+}
+
+func absent(err error) bool { return safefile.Missing(err) || safefile.Obstructed(err) }
+
+// unlessAbsent drops an error that only says that nothing stands at the path.
+func unlessAbsent(err error) error {
+	if absent(err) {
+		return nil
+	}
+	return err
+}
+
+func (l *Looker) compareIn(dir *safefile.Dir, e *Entry) Sight {
+	name := e.Path.Base()
+	info, err := dir.Stat(name)
+	if err != nil {
+		return Sight{Err: unlessAbsent(err)}
+	}
+	sight := Sight{State: State{Info: info}}
+	switch {
+	case info.Kind != e.State.Kind:
+	case info.Kind == safefile.Symlink:
+		sight.State.Link, err = dir.Readlink(name)
+		sight.Err = err
+		sight.Same = err == nil && sight.State.Link == e.State.Link && sameOwner(&info, &e.State.Info)
+	case info.Kind != safefile.Regular:
+		sight.Same = true
+	case e.MetadataOnly:
+		sight.Same = sameMeta(&info, &e.State.Info) && info.MTime == e.State.MTime && info.Size == e.State.Size
+	default:
+		l.compareFile(dir, e, &sight)
+	}
+	return sight
+}
+
+func sameMeta(a, b *safefile.Info) bool { return a.Perm == b.Perm && sameOwner(a, b) }
+
+func sameOwner(a, b *safefile.Info) bool { return a.UID == b.UID && a.GID == b.GID }
+
+func (l *Looker) compareFile(dir *safefile.Dir, e *Entry, sight *Sight) {
+	f, info, err := dir.Open(e.Path.Base())
+	if err != nil {
+		sight.Err = unlessAbsent(err)
+		if absent(err) {
+			sight.State = State{}
+		}
+		return
+	}
+	defer f.Close()
+	sight.State.Info = info
+	if sight.State.Attrs, sight.Err = f.Attrs(); sight.Err != nil {
+		return
+	}
+	meta := sameMeta(&info, &e.State.Info) && safefile.SameAttrs(sight.State.Attrs, e.State.Attrs)
+	if !e.Kept {
+		same, err := l.sameDigest(f, e)
+		sight.Err, sight.Same = err, same && meta
+		return
+	}
+	same, prefix, err := l.sameContent(f, info.Size, e)
+	sight.Err, sight.Same, sight.Prefix = err, same && meta, prefix && meta
+}
+
+// sameContent compares a file with the content kept of it. A regular file that
+// returns less than was asked for ends there, so one read suffices.
+func (l *Looker) sameContent(f *safefile.File, size int64, e *Entry) (same, prefix bool, err error) {
+	want, _ := l.store.Get(e.State.Content)
+	if size > int64(len(want)) {
+		return false, false, nil
+	}
+	if cap(l.buf) < len(want)+1 {
+		l.buf = make([]byte, len(want)+1)
+	}
+	got := l.buf[:len(want)+1]
+	n, err := f.ReadAt(got, 0)
+	if err != nil {
+		return false, false, err
+	}
+	got = got[:n]
+	if len(got) == len(want) {
+		return bytes.Equal(got, want), false, nil
+	}
+	return false, bytes.HasPrefix(want, got), nil
+}
+
+// sameDigest compares a file whose content was not kept.
+func (l *Looker) sameDigest(f *safefile.File, e *Entry) (bool, error) {
+	info, err := f.Info()
+	if err != nil || info.Size != e.State.Size {
+		return false, err
+	}
+	id, _, _, err := Hash(f, e.State.Size)
+	return id == e.State.Content, err
+}
+
+// Hash reads a file from its beginning, at most limit bytes of it, and returns
+// the address and the digest of what it read. Whole is false where the file
+// goes on after that.
+func Hash(f *safefile.File, limit int64) (id ID, digest Digest, whole bool, err error) {
+	address, sum := blake3.New(), sha256.New()
+	buf := make([]byte, 256<<10)
+	var offset int64
+	for {
+		chunk := buf[:min(int64(len(buf)), limit+1-offset)]
+		n, err := f.ReadAt(chunk, offset)
+		if err != nil {
+			return id, digest, false, err
+		}
+		if offset+int64(n) > limit {
+			return id, digest, false, nil
+		}
+		io.MultiWriter(address, sum).Write(chunk[:n])
+		offset += int64(n)
+		if n < len(chunk) {
+			address.Sum(id[:0])
+			sum.Sum(digest[:0])
+			return id, digest, true, nil
+		}
+	}
+}

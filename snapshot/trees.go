@@ -1,0 +1,70 @@
+package snapshot
+
+import (
+	"cage/internal/safefile"
+	"cage/rules"
+)
+
+// Trees holds the directories of a layout open.
+type Trees struct {
+	layout rules.Layout
+	roots  [rules.Outside + 1]*safefile.Root
+}
+
+// OpenTrees opens every anchor that the layout has.
+func OpenTrees(layout rules.Layout) (*Trees, error) {
+	t := &Trees{layout: layout}
+	for _, a := range Anchors() {
+		if layout.Dir(a) == "" {
+			continue
+		}
+		root, err := safefile.OpenRoot(layout.Dir(a))
+		if err != nil {
+			t.Close()
+			return nil, err
+		}
+		t.roots[a] = root
+	}
+	system, err := safefile.OpenSystem()
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	t.roots[rules.Outside] = system
+	return t, nil
+}
+
+// Anchors returns the anchors whose directories a session guards.
+func Anchors() []rules.Anchor {
+	return []rules.Anchor{rules.Root, rules.CommonDir, rules.GitDir, rules.HooksDir}
+}
+
+// Close releases the directories.
+func (t *Trees) Close() {
+	for _, root := range t.roots {
+		if root != nil {
+			root.Close()
+		}
+	}
+}
+
+// Layout returns where the anchors stand.
+func (t *Trees) Layout() rules.Layout { return t.layout }
+
+// Root returns the open directory of an anchor, nil where the session has none.
+func (t *Trees) Root(a rules.Anchor) *safefile.Root { return t.roots[a] }
+
+// Dir opens the directory at p.
+func (t *Trees) Dir(p rules.Path) (*safefile.Dir, error) { return t.roots[p.Anchor].Dir(p.Rel) }
+
+// Moved returns the anchors at whose paths another directory, or none, now
+// stands.
+func (t *Trees) Moved() []rules.Anchor {
+	var moved []rules.Anchor
+	for _, a := range Anchors() {
+		if t.roots[a] != nil && t.roots[a].Moved() {
+			moved = append(moved, a)
+		}
+	}
+	return moved
+}

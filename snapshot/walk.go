@@ -1,0 +1,93 @@
+package snapshot
+
+import (
+	"errors"
+	"io/fs"
+
+	"cage/internal/safefile"
+	"cage/rules"
+)
+
+// Visitor is told what a walk meets.
+type Visitor struct {
+	// Enter is called for a directory after it was opened and before it is
+	// read, so that a watch set there misses nothing.
+	Enter func(dir rules.Path)
+	// Found is called for everything that the plan classifies.
+	Found func(p rules.Path, kind safefile.Kind, v rules.Verdict)
+	// Denied is called for a directory that could not be entered.
+	Denied func(dir rules.Path, err error)
+}
+
+// Walk goes through the anchors as far as the plan wants to see them.
+func Walk(trees *Trees, plan *rules.Plan, v Visitor) {
+	for _, a := range Anchors() {
+		if trees.Root(a) != nil {
+			WalkBelow(trees, plan, rules.Path{Anchor: a}, v)
+		}
+	}
+}
+
+// WalkBelow goes through one directory and what lies below it.
+func WalkBelow(trees *Trees, plan *rules.Plan, dir rules.Path, v Visitor) {
+	if !plan.Enter(dir) {
+		return
+	}
+	open, err := trees.Dir(dir)
+	if err != nil {
+		v.deny(dir, err)
+		return
+	}
+	defer open.Close()
+	w := walker{trees: trees, plan: plan, Visitor: v}
+	w.walk(dir, open)
+}
+
+type walker struct {
+	trees *Trees
+	plan  *rules.Plan
+	Visitor
+}
+
+func (w *walker) walk(dir rules.Path, open *safefile.Dir) {
+	if w.Enter != nil {
+		w.Enter(dir)
+	}
+	entries, err := open.ReadDir()
+	if err != nil {
+		w.deny(dir, err)
+	}
+	for _, entry := range entries {
+		p := dir.Join(entry.Name)
+		if entry.Kind == safefile.Directory {
+			w.descend(p, open)
+			continue
+		}
+		if verdict, ok := w.plan.Classify(p); ok && w.Found != nil {
+			w.Found(p, entry.Kind, verdict)
+		}
+	}
+}
+
+// descend enters a subdirectory, unless it is an anchor of its own: then its
+// paths are relative to that.
+func (w *walker) descend(p rules.Path, parent *safefile.Dir) {
+	if !w.plan.Enter(p) {
+		return
+	}
+	open, err := parent.Dir(p.Base())
+	if err != nil {
+		w.deny(p, err)
+		return
+	}
+	defer open.Close()
+	w.walk(p, open)
+}
+
+func (v Visitor) deny(dir rules.Path, err error) {
+	// A directory that went away or was swapped while the walk came by is
+	// reported by the events of its parent.
+	if v.Denied != nil && errors.Is(err, fs.ErrPermission) {
+		v.Denied(dir, err)
+	}
+}
