@@ -46,7 +46,7 @@ var houseImports = map[string][]string{
 	"internal/proc":       {},
 	"internal/kept":       {"snapshot", "internal/safefile"},
 	"internal/gitrepo":    {},
-	"internal/sessionlog": {},
+	"internal/sessionlog": {"report", "rules"},
 	"testdata/demo":       {},
 }
 
