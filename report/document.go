@@ -9,7 +9,8 @@ import (
 // SchemaID is what `report_schema` says in every [Document].
 const SchemaID = "gantry.cage-report.v1"
 
-// Document is the report of one session.
+// Document is the report of one session. Paths in it may be any bytes: JSON
+// replaces what is not UTF-8, and a [Name] keeps the bytes beside it.
 type Document struct {
 	// ReportSchema is filled in by JSON.
 	ReportSchema string `json:"report_schema"`

@@ -1,0 +1,41 @@
+// Package reporttest judges documents for tests: does what a program printed
+// hold to the schema that it ships? It is not part of the program.
+package reporttest
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"cage/report"
+)
+
+// Validate returns what is wrong with a document, by the schema of
+// [report.Document] and [report.Failure]. Anything behind the document is an
+// error.
+func Validate(document []byte) error {
+	schema, err := compile()
+	if err != nil {
+		return fmt.Errorf("compile the report schema: %w", err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		return fmt.Errorf("read the document: %w", err)
+	}
+	return schema.Validate(value)
+}
+
+func compile() (*jsonschema.Schema, error) {
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(report.Schema()))
+	if err != nil {
+		return nil, err
+	}
+	const location = "urn:gantry:cage-report:v1"
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource(location, value); err != nil {
+		return nil, err
+	}
+	return compiler.Compile(location)
+}

@@ -1,0 +1,11 @@
+package report
+
+import _ "embed"
+
+// The compiler wants a variable here; nothing assigns to it.
+//
+//go:embed schema/gantry.cage-report.v1.schema.json
+var schema string
+
+// Schema returns the JSON Schema (draft 2020-12) of [Document] and [Failure].
+func Schema() string { return schema }

@@ -1,0 +1,370 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"cage/rules"
+)
+
+const (
+	// labelWidth is the length of the longest outcome, kindWidth of the longest
+	// kind; pathWidth bounds what one long path does to the columns.
+	labelWidth = len(OutcomeRevertFailed)
+	kindWidth  = len(Modified)
+	pathWidth  = 44
+	// A summary is read, not searched: the documents have the rest.
+	maxRows   = 20
+	maxPlaces = 3
+)
+
+// Summary returns what a person reads at the end of a session, one line for one
+// without events. Every line of it ends with a newline; with colour it contains
+// ANSI colours and no other control byte whatever the names hold.
+func Summary(d Document, colour bool) string {
+	s := summary{d: &d, paint: paint(colour)}
+	s.headline()
+	s.halt()
+	s.labelled("not started", d.RuntimeError)
+	s.overrides()
+	s.rows()
+	s.explanations()
+	s.facts()
+	s.places()
+	s.ending()
+	s.hints()
+	return s.b.String()
+}
+
+type summary struct {
+	d     *Document
+	paint paint
+	b     strings.Builder
+}
+
+func (s *summary) headline() {
+	style := green
+	switch {
+	case s.d.Status == Reverted:
+		style = yellow
+	case s.d.Status != OK:
+		style = red
+	}
+	text := s.lead() + s.files()
+	if s.d.Status == OK {
+		text += fmt.Sprintf(", exit %d", s.d.ExitCode)
+	}
+	s.b.WriteString("cage: " + s.paint.in(bold+style, text) + "\n")
+}
+
+// lead is what a status adds to the state of the files.
+func (s *summary) lead() string {
+	switch {
+	case s.d.Status == Halted:
+		return "HALTED, "
+	case len(s.d.Lifetime.Survivors) > 0:
+		return count(len(s.d.Lifetime.Survivors), "process", "processes") + " STILL ALIVE, "
+	case s.d.Status == NotStarted:
+		return "the command did not start, "
+	default:
+		return ""
+	}
+}
+
+// files says how the protected files stand.
+func (s *summary) files() string {
+	var violations, back int
+	for _, c := range s.d.Changes {
+		if c.Outcome.Violation() {
+			violations++
+		}
+		if c.Outcome.Back() {
+			back++
+		}
+	}
+	switch {
+	case violations == 0 && len(s.d.Changes) > 0:
+		return "no violation, " + count(len(s.d.Changes), "change", "changes") + " kept"
+	case violations == 0:
+		return count(s.d.ProtectedFiles, "protected file", "protected files") + " unchanged"
+	case violations == back && back == 1:
+		return "1 protected file changed, it is back"
+	case violations == back:
+		return fmt.Sprintf("%d protected files changed, all are back", back)
+	case s.d.RevertMode == ModeReportOnly:
+		return count(violations, "protected file", "protected files") + " changed, nothing put back (--report-only)"
+	case violations == 1:
+		return "1 protected file changed and NOT BACK"
+	default:
+		return fmt.Sprintf("%d of %d changed protected files NOT BACK", violations-back, violations)
+	}
+}
+
+func (s *summary) halt() {
+	h := s.d.Watch.Halt
+	if h == nil {
+		return
+	}
+	const ended = "; the command and its processes were ended"
+	where := Quote(h.Bytes())
+	var why string
+	switch h.Scope {
+	case HaltPath:
+		why = fmt.Sprintf("%s (%s) was changed again and again: %d rounds, limit %d", where, h.Rule, h.LiveRestores, h.Limit)
+	case HaltRule:
+		why = fmt.Sprintf("files under %s were changed again and again: %d rounds, limit %d, the last at %s", h.Rule, h.LiveRestores, h.Limit, where)
+	case HaltBounds:
+		why = fmt.Sprintf("%d protected paths were changed, limit %d, the last %s (%s)", h.LiveRestores, h.Limit, where, h.Rule)
+	default:
+		why = fmt.Sprintf("another directory stands in the place of %s (%s)", where, h.Rule)
+	}
+	s.line(s.paint.in(bold+red, label("HALTED")), why+ended)
+}
+
+func (s *summary) overrides() {
+	if len(s.d.Overrides) > 0 {
+		s.b.WriteString("  " + s.paint.in(yellow, overrideText(s.d.Overrides)) + "\n")
+	}
+}
+
+func (s *summary) rows() {
+	rows := byUrgency(s.d.Changes)
+	shown := rows[:min(len(rows), maxRows)]
+	width := 0
+	for _, c := range shown {
+		width = max(width, runes(Quote(c.Bytes())))
+	}
+	width = min(width, pathWidth)
+	for _, c := range shown {
+		s.row(c, width)
+	}
+	if rest := len(rows) - len(shown); rest > 0 {
+		s.line(label(""), fmt.Sprintf("and %d more, see --json or --report-file", rest))
+	}
+}
+
+// byUrgency orders rows by what needs a person first, then by path.
+func byUrgency(changes []Change) []Change {
+	urgency := func(c Change) int {
+		switch {
+		case !c.Outcome.Violation():
+			return 2
+		case c.Outcome.Back():
+			return 1
+		default:
+			return 0
+		}
+	}
+	rows := slices.Clone(changes)
+	slices.SortStableFunc(rows, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), strings.Compare(a.Bytes(), b.Bytes()))
+	})
+	return rows
+}
+
+func (s *summary) row(c Change, width int) {
+	text := pad(string(c.Kind), kindWidth) + "  " + pad(Quote(c.Bytes()), width) + "  (" + c.why() + ")"
+	if c.Restores > 1 {
+		text += fmt.Sprintf("  %d times", c.Restores)
+	}
+	if c.ErrorCode != nil {
+		text += "  " + s.paint.in(red, plain(*c.ErrorCode))
+	}
+	for _, a := range c.AttributeErrors {
+		text += "  " + plain(a.Attribute) + " not set back: " + plain(a.ErrorCode)
+	}
+	s.line(s.paint.in(outcomeStyle(c.Outcome), label(string(c.Outcome))), text)
+}
+
+// why names the rule of a row and what softened it.
+func (c Change) why() string {
+	why := string(c.Rule)
+	if c.Overridden {
+		why += ", overridden"
+	}
+	switch c.Note {
+	case NoteGitBookkeeping:
+		why += ", git's bookkeeping"
+	case NoteBranchSwitch:
+		why += ", branch switch"
+	case NoteTargetOutside:
+		why += ", outside the root"
+	}
+	return why
+}
+
+func outcomeStyle(o Outcome) string {
+	switch {
+	case !o.Violation():
+		return dim
+	case o.Back():
+		return green
+	default:
+		return red
+	}
+}
+
+// explanations says what an outcome means, where it isn't the one wished for.
+func (s *summary) explanations() {
+	if s.has(overCap) {
+		s.line(label("detect_only"), "no copy was kept to put back: over the cap of "+size(s.d.MaxFileBytes)+" for one file, or past the total")
+	}
+	if s.has(Change.targetOutside) {
+		s.line(label("detect_only"), "the target of a protected link lies outside the root, where nothing is written")
+	}
+	if s.has(Change.failed) {
+		s.line(label("revert_failed"), "still as the command left it; look at it before anything uses it")
+	}
+}
+
+func overCap(c Change) bool {
+	return c.Outcome == OutcomeDetectOnly && c.Note != NoteTargetOutside
+}
+
+func (c Change) targetOutside() bool {
+	return c.Outcome == OutcomeDetectOnly && c.Note == NoteTargetOutside
+}
+
+func (c Change) failed() bool { return c.Outcome == OutcomeRevertFailed }
+
+func (s *summary) has(is func(Change) bool) bool {
+	return slices.ContainsFunc(s.d.Changes, is)
+}
+
+// facts are the figures of the session, each only where it has one.
+func (s *summary) facts() {
+	w := s.d.Watch
+	if w.LiveRestores > 0 {
+		s.line(label("live restores"), fmt.Sprint(w.LiveRestores))
+	}
+	if len(w.Contested) > 0 {
+		s.line(label("contested"), quoteAll(sortedUnique(w.Contested))+" (left alone until the exit)")
+	}
+	if w.Overflows > 0 {
+		s.line(label("events lost"), count(w.Overflows, "time", "times")+"; everything was compared again each time")
+	}
+	if w.Degraded > 0 {
+		s.line(label("degraded"), s.degraded())
+	}
+	if n := s.d.PushGuard.RefusedPushes; n > 0 {
+		s.line(label("push refused"), count(n, "time", "times"))
+	}
+	if len(s.d.Lifetime.Survivors) > 0 {
+		s.line(s.paint.in(red, label("still alive")), processes(s.d.Lifetime.Survivors))
+	}
+	s.labelled("trapped", s.d.TrappedSignal)
+}
+
+func (s *summary) degraded() string {
+	text := count(s.d.Watch.Degraded, "time", "times")
+	if len(s.d.Watch.DegradedReasons) > 0 {
+		text += " (" + plain(strings.Join(s.d.Watch.DegradedReasons, "; ")) + ")"
+	}
+	return text + "; what events missed was found by comparing"
+}
+
+func processes(list []Process) string {
+	words := make([]string, len(list))
+	for i, p := range list {
+		words[i] = fmt.Sprintf("%d (%s)", p.PID, plain(p.Name))
+	}
+	return strings.Join(words, ", ")
+}
+
+// places says where the rest is.
+func (s *summary) places() {
+	if dirs := s.displacedDirs(); len(dirs) > 0 {
+		shown := quoteAll(dirs[:min(len(dirs), maxPlaces)])
+		if rest := len(dirs) - maxPlaces; rest > 0 {
+			shown += fmt.Sprintf(" and %d more", rest)
+		}
+		s.line(label("displaced"), shown)
+	}
+	if s.eventful() && s.d.Watch.SessionLog != nil {
+		s.line(label("session log"), Quote(*s.d.Watch.SessionLog))
+	}
+}
+
+// displacedDirs are the directories in which the displaced versions lie.
+func (s *summary) displacedDirs() []string {
+	var dirs []string
+	for _, c := range s.d.Changes {
+		for _, place := range c.Displaced {
+			dirs = append(dirs, path.Dir(place.Bytes()))
+		}
+	}
+	return sortedUnique(dirs)
+}
+
+// eventful reports whether the log has more than a beginning and an end.
+func (s *summary) eventful() bool {
+	return s.d.Status != OK || len(s.d.Changes) > 0 || s.d.Watch.Overflows > 0 ||
+		s.d.Watch.Degraded > 0 || s.d.PushGuard.RefusedPushes > 0 || s.d.TrappedSignal != nil
+}
+
+func (s *summary) ending() {
+	if s.d.Status == OK {
+		return
+	}
+	text := fmt.Sprintf("%d (%s)", s.d.ExitCode, s.d.Status)
+	switch {
+	case s.d.CommandSignal != nil:
+		text += "; the command was killed by " + plain(*s.d.CommandSignal)
+	case s.d.CommandExitCode != nil:
+		text += fmt.Sprintf("; the command exited %d", *s.d.CommandExitCode)
+	}
+	s.line(label("exit"), text)
+	s.line(label("limits"), oneLine(s.d))
+}
+
+func (s *summary) hints() {
+	if s.has(overCap) {
+		s.hint("a larger --max-file-bytes or --max-total-bytes keeps copies of larger files")
+	}
+	if s.has(Change.failed) {
+		s.hint("remove what the error code names, then put the file back by hand from a copy or from git")
+	}
+	if paths := s.switched(); len(paths) > 0 {
+		s.hint("git shows " + count(len(paths), "file", "files") + " as modified, because a branch switch was undone there; for git's version: " +
+			gitCheckout(s.d.Root, paths))
+	}
+	if h := s.d.Watch.Halt; h != nil && h.Scope == HaltPath && overridable(h.Rule) {
+		s.hint("if that change is meant: --allow-override " + shellWord(h.Bytes()))
+	}
+	if len(s.d.Lifetime.Survivors) > 0 {
+		s.hint("they survived SIGKILL: end them as their owner, or restart what they wait for")
+	}
+}
+
+// overridable reports whether a person may downgrade a rule for one run.
+func overridable(r rules.Rule) bool {
+	return r != rules.GitControl && r != rules.CageConfig && r != Ground
+}
+
+// switched are the restored paths that git shows as modified.
+func (s *summary) switched() []string {
+	var paths []string
+	for _, c := range s.d.Changes {
+		if c.Note == NoteBranchSwitch && c.Outcome.Back() {
+			paths = append(paths, c.Bytes())
+		}
+	}
+	return sortedUnique(paths)
+}
+
+func (s *summary) hint(text string) { s.b.WriteString("  hint: " + text + "\n") }
+
+// line writes a label that label has padded, and a text.
+func (s *summary) line(padded, text string) {
+	s.b.WriteString("  " + padded + "  " + text + "\n")
+}
+
+// labelled writes somebody else's text, if there is one.
+func (s *summary) labelled(name string, text *string) {
+	if text != nil {
+		s.line(label(name), plain(*text))
+	}
+}
