@@ -1,0 +1,168 @@
+// Package gitrepo holds the few questions that are asked of git: where a
+// repository's parts stand, which files its configuration is read from, what a
+// configuration says, and whether a state of a file is one that git itself
+// knows.
+//
+// It promises that no question runs anything that the repository configures
+// (fsmonitor, hooks, filters, textconv, external diff, pager, aliases,
+// credential helpers, transports) and that none writes: index, references and
+// objects stay as they are. Every question is plumbing, asked with paths taken
+// literally and with an environment of the package's own making. Processes are
+// started only through the Runner that the caller gives.
+//
+// It does not defend against a forged object store: whoever may write into the
+// git directory can place an object under a name that its content does not
+// have, and git believes it.
+package gitrepo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Object formats as git names them.
+const (
+	SHA1   = "sha1"
+	SHA256 = "sha256"
+)
+
+// Repo is a repository with a work tree, as it stood when it was discovered.
+// Later questions are put to exactly these directories, whatever `.git` or the
+// configuration has been made to say since. All paths are absolute and free of
+// symlinks. A Repo is immutable and may be used by several goroutines.
+type Repo struct {
+	// Root is the top level of the work tree.
+	Root string
+	// GitDir is the work tree's own git directory.
+	GitDir string
+	// CommonDir is the git directory that linked worktrees share; it equals
+	// GitDir where there are none.
+	CommonDir string
+	// HooksDir is where git looks for hooks. It need neither exist nor be a
+	// directory: core.hooksPath=/dev/null is a common way to turn hooks off.
+	HooksDir string
+	// ObjectFormat is SHA1 or SHA256.
+	ObjectFormat string
+	// Git is the git binary that answers.
+	Git string
+
+	run Runner
+	env []string
+}
+
+// Discover asks git which repository holds dir, an absolute path of an existing
+// directory. The caller's environment decides which configuration files of the
+// user are read, and nothing else about the answer. Where git refuses
+// (ownership, broken configuration, a bare repository, a place inside a git
+// directory, no repository at all) the error is an *Error with git's own words.
+func Discover(ctx context.Context, run Runner, git, dir string) (*Repo, error) {
+	asker := asker{run: run, git: git, dir: dir, env: cleanEnv(os.Environ())}
+	answers, err := asker.together(ctx)
+	if err == nil && answers == nil {
+		answers, err = asker.oneByOne(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the repository of %q: %w", dir, err)
+	}
+	repo := &Repo{ObjectFormat: answers[4], Git: git, run: run}
+	for i, to := range []*string{&repo.Root, &repo.GitDir, &repo.CommonDir, &repo.HooksDir} {
+		if *to, _, err = resolve(answers[i]); err != nil {
+			return nil, fmt.Errorf("find the repository of %q: %w", dir, err)
+		}
+	}
+	if repo.ObjectFormat != SHA1 && repo.ObjectFormat != SHA256 {
+		return nil, fmt.Errorf("find the repository of %q: unknown object format %q", dir, repo.ObjectFormat)
+	}
+	repo.env = append(asker.env,
+		"GIT_DIR="+repo.GitDir, "GIT_COMMON_DIR="+repo.CommonDir, "GIT_WORK_TREE="+repo.Root)
+	return repo, nil
+}
+
+// questions are what Discover asks, in the order of its answers. "hooks/."
+// rather than "hooks", because git cannot make an absolute path of an empty
+// core.hooksPath, which sends it to "/".
+func questions() [5][]string {
+	return [5][]string{
+		{"--show-toplevel"},
+		{"--git-dir"},
+		{"--git-common-dir"},
+		{"--git-path", "hooks/."},
+		{"--show-object-format"},
+	}
+}
+
+// asker asks git rev-parse before the repository is known.
+type asker struct {
+	run      Runner
+	git, dir string
+	env      []string
+}
+
+// together puts all questions in one call. It returns nil where the answers
+// cannot be told apart: one of them holds a newline, or this git is older than
+// 2.31 and repeats the option that it does not know.
+func (a asker) together(ctx context.Context) ([]string, error) {
+	args := []string{"--path-format=absolute"}
+	for _, question := range questions() {
+		args = append(args, question...)
+	}
+	out, err := a.ask(ctx, a.dir, args...)
+	if err != nil {
+		return nil, err
+	}
+	answers := strings.Split(out, "\n")
+	if len(answers) != len(questions()) {
+		return nil, nil
+	}
+	return answers, nil
+}
+
+// oneByOne asks every question in a call of its own and needs nothing of git
+// that is newer than 2.5. Relative answers are relative to the top level,
+// since that is where all questions but the first are asked.
+func (a asker) oneByOne(ctx context.Context) ([]string, error) {
+	answers := make([]string, 0, len(questions()))
+	dir := a.dir
+	for i, question := range questions() {
+		answer, err := a.ask(ctx, dir, question...)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			dir = answer
+		}
+		answers = append(answers, answer)
+	}
+	for i, answer := range answers[:4] {
+		answers[i] = join(dir, answer)
+	}
+	if answers[4] == questions()[4][0] {
+		// A git that does not know the question repeats it, and knows one format.
+		answers[4] = SHA1
+	}
+	return answers, nil
+}
+
+// ask runs one git rev-parse in dir and returns what it printed, without the
+// last newline.
+func (a asker) ask(ctx context.Context, dir string, args ...string) (string, error) {
+	out, err := query{
+		run: a.run, git: a.git, dir: dir, env: a.env,
+		// No override of core.hooksPath: it would be the answer.
+		args: append([]string{"--no-pager", "-c", "core.fsmonitor=false", "rev-parse"}, args...),
+	}.output(ctx)
+	return string(bytes.TrimSuffix(out, []byte("\n"))), err
+}
+
+// join returns path, taken relative to dir unless it is absolute. It does not
+// clean: ".." behind a symlink is not the directory that its spelling says.
+func join(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return strings.TrimSuffix(dir, "/") + "/" + path
+}

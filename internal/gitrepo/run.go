@@ -1,0 +1,209 @@
+package gitrepo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Call is one process to run.
+type Call struct {
+	// Path is the absolute path of the program.
+	Path string
+	// Args are its arguments, without the program's own name.
+	Args []string
+	// Env is its whole environment.
+	Env []string
+	// Dir is its working directory.
+	Dir string
+	// Stdin is all it can read on its standard input.
+	Stdin []byte
+}
+
+// Result is what a process that ended by itself left.
+type Result struct {
+	Stdout, Stderr []byte
+	ExitCode       int
+}
+
+// Runner runs one process and waits for it. An error means that it was not
+// started or did not end by itself; an exit code other than 0 is no error.
+// A Runner ends the process when ctx ends, and may be called by several
+// goroutines.
+type Runner func(ctx context.Context, c Call) (Result, error)
+
+// pipesAfterDeath is how long Exec waits for whoever inherited the pipes of a
+// process that has ended.
+const pipesAfterDeath = time.Second
+
+// Exec is the Runner for programs that have no reaper of their own: it waits
+// through os/exec, which must not stand beside a wait for any child.
+func Exec(ctx context.Context, c Call) (Result, error) {
+	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = c.Env, c.Dir, pipesAfterDeath
+	cmd.Stdin = bytes.NewReader(c.Stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return Result{}, fmt.Errorf("run %s: %w", c.Path, ctx.Err())
+	case errors.As(err, &exit) && exit.Exited():
+	case err != nil:
+		return Result{}, fmt.Errorf("run %s: %w", c.Path, err)
+	}
+	return Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), ExitCode: cmd.ProcessState.ExitCode()}, nil
+}
+
+// Error is git's refusal to answer.
+type Error struct {
+	// Command is the git command that refused, such as "rev-parse".
+	Command string
+	// ExitCode is git's.
+	ExitCode int
+	// Words are what git wrote to its standard error, on one line, without
+	// control bytes, and cut where they are long.
+	Words string
+}
+
+// Error returns git's words, or its exit code where it had none.
+func (e *Error) Error() string {
+	if e.Words == "" {
+		return fmt.Sprintf("git %s: exit code %d", e.Command, e.ExitCode)
+	}
+	return fmt.Sprintf("git %s: %s", e.Command, e.Words)
+}
+
+// query is one call of git.
+type query struct {
+	run      Runner
+	git, dir string
+	env      []string
+	args     []string
+	stdin    []byte
+}
+
+// output returns the standard output of a call that succeeded.
+func (q query) output(ctx context.Context) ([]byte, error) {
+	result, err := q.run(ctx, Call{Path: q.git, Args: q.args, Env: q.env, Dir: q.dir, Stdin: q.stdin})
+	if err != nil {
+		return nil, err
+	}
+	if result.ExitCode != 0 {
+		return nil, &Error{Command: command(q.args), ExitCode: result.ExitCode, Words: words(result.Stderr)}
+	}
+	return result.Stdout, nil
+}
+
+// command returns the first argument that is neither an option of git itself
+// nor the setting that follows -c.
+func command(args []string) string {
+	for i := 0; i < len(args); i++ {
+		if args[i] == "-c" {
+			i++
+		} else if !strings.HasPrefix(args[i], "-") {
+			return args[i]
+		}
+	}
+	return ""
+}
+
+// maxWords bounds, in bytes, what of git's own words goes into an error.
+const maxWords = 600
+
+// words makes one harmless line of what git wrote to its standard error.
+func words(stderr []byte) string {
+	line := strings.Join(strings.Fields(string(stderr[:min(len(stderr), maxWords)])), " ")
+	var clean strings.Builder
+	for _, r := range line {
+		if strconv.IsPrint(r) {
+			clean.WriteRune(r)
+		} else {
+			clean.WriteByte('?')
+		}
+	}
+	return clean.String()
+}
+
+// cleanEnv returns the environment that git is asked in: environ without
+// anything that git reads, save the names of the user's configuration files,
+// and with what keeps git from prompting, fetching, locking, and believing
+// replacements and grafts. A replacement or a graft is an easy way to give an
+// old commit another content or another past.
+func cleanEnv(environ []string) []string {
+	env := make([]string, 0, len(environ)+8)
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		switch {
+		case name == "GIT_CONFIG_GLOBAL", name == "GIT_CONFIG_SYSTEM", name == "GIT_CONFIG_NOSYSTEM":
+			env = append(env, entry)
+		case strings.HasPrefix(name, "GIT_"), strings.HasPrefix(name, "LC_"), name == "LANG", name == "LANGUAGE":
+		default:
+			env = append(env, entry)
+		}
+	}
+	return append(env,
+		"LC_ALL=C",
+		"GIT_OPTIONAL_LOCKS=0",
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_NO_LAZY_FETCH=1",
+		// A git too old for the line above starts a fetch for a missing object
+		// of a partial clone; this list beats every protocol.*.allow setting,
+		// so that the fetch reaches no transport.
+		"GIT_ALLOW_PROTOCOL=none",
+		"GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_GRAFT_FILE=/dev/null/none",
+	)
+}
+
+// isolatedEnv is cleanEnv for a question that concerns no repository and no
+// configuration file: a broken one must not fail it.
+func isolatedEnv(environ []string) []string {
+	env := make([]string, 0, len(environ)+5)
+	for _, entry := range cleanEnv(environ) {
+		name, _, _ := strings.Cut(entry, "=")
+		switch name {
+		case "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM":
+		default:
+			env = append(env, entry)
+		}
+	}
+	return append(env,
+		"HOME=/dev/null/none", "XDG_CONFIG_HOME=/dev/null/none",
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_DIR=/dev/null/none",
+	)
+}
+
+// quiet are the options of every question about objects and index. A setting
+// on the command line beats every file.
+func quiet() []string {
+	return []string{
+		"--no-pager", "--literal-pathspecs",
+		"-c", "core.fsmonitor=false",
+		"-c", "core.untrackedCache=false",
+		"-c", "core.hooksPath=/dev/null",
+		"-c", "core.attributesFile=/dev/null",
+		"-c", "core.sshCommand=false",
+		"-c", "core.gitProxy=",
+		"-c", "credential.helper=",
+		"-c", "diff.external=",
+		"-c", "log.showSignature=false",
+		"-c", "gc.auto=0",
+		"-c", "maintenance.auto=false",
+	}
+}
+
+// ask puts one question about objects or index.
+func (r *Repo) ask(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	return query{
+		run: r.run, git: r.Git, dir: r.Root, env: r.env,
+		args: append(quiet(), args...), stdin: stdin,
+	}.output(ctx)
+}

@@ -1,0 +1,265 @@
+package gitrepo
+
+import (
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Modes of files as git records them.
+const (
+	ModeFile       uint32 = 0o100644
+	ModeExecutable uint32 = 0o100755
+	ModeLink       uint32 = 0o120000
+)
+
+// State is what stood, or did not stand, at a path.
+type State struct {
+	// Path is relative to the root, slash-separated, in the bytes of its name.
+	Path string
+	// Blob is the object id of the content, or of a link's target; it is empty
+	// where nothing stands at the path.
+	Blob string
+	// Mode is the mode git would record; 0 means any.
+	Mode uint32
+}
+
+// BlobID returns the object id that git gives content in an object format,
+// without any conversion that attributes might ask for.
+func BlobID(objectFormat string, content []byte) string {
+	var h hash.Hash
+	if objectFormat == SHA256 {
+		h = sha256.New()
+	} else {
+		h = sha1.New()
+	}
+	fmt.Fprintf(h, "blob %d\x00", len(content))
+	h.Write(content)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// CommittedBlob returns the object id of the regular file that HEAD records at
+// a path relative to the root, and whether there is one.
+func (r *Repo) CommittedBlob(ctx context.Context, path string) (oid string, ok bool, err error) {
+	if !askable(path) {
+		return "", false, nil
+	}
+	records, err := r.committed(ctx, "HEAD", []string{path})
+	if err != nil {
+		return "", false, fmt.Errorf("look up %q in HEAD: %w", path, err)
+	}
+	for _, record := range records[path] {
+		if record.mode == ModeFile || record.mode == ModeExecutable {
+			return record.oid, true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// Refs are the object ids that references and HEAD point to, sorted, each once.
+type Refs []string
+
+// StartRefs returns what all references and HEAD point to now. A HEAD without
+// a commit adds nothing.
+func (r *Repo) StartRefs(ctx context.Context) (Refs, error) {
+	out, err := r.ask(ctx, nil, "for-each-ref", "--format=%(HEAD)%(objectname)")
+	if err != nil {
+		return nil, fmt.Errorf("list the references of %q: %w", r.Root, err)
+	}
+	var refs Refs
+	headListed := false
+	for line := range strings.Lines(string(out)) {
+		id := strings.TrimSuffix(line, "\n")
+		if current, isCurrent := strings.CutPrefix(id, "*"); isCurrent {
+			headListed, id = true, current
+		}
+		refs = append(refs, strings.TrimPrefix(id, " "))
+	}
+	if !headListed {
+		head, err := r.head(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list the references of %q: %w", r.Root, err)
+		}
+		if head != "" {
+			refs = append(refs, head)
+		}
+	}
+	slices.Sort(refs)
+	return slices.Compact(refs), nil
+}
+
+// head returns the commit that HEAD points to, or "" where there is none.
+func (r *Repo) head(ctx context.Context) (string, error) {
+	out, err := r.ask(ctx, nil, "rev-parse", "-q", "--verify", "HEAD^{commit}")
+	var refused *Error
+	if errors.As(err, &refused) && refused.ExitCode == 1 && refused.Words == "" {
+		return "", nil
+	}
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+// Held reports of every state whether HEAD or the index now holds it at its
+// path; an index with conflicts holds what any of its stages says. Absence is
+// held where HEAD or the index has nothing at the path.
+func (r *Repo) Held(ctx context.Context, states []State) ([]bool, error) {
+	held := make([]bool, len(states))
+	paths := askablePaths(states)
+	if len(paths) == 0 {
+		return held, nil
+	}
+	head, err := r.committed(ctx, "HEAD", paths)
+	if err != nil {
+		return held, fmt.Errorf("look states up in HEAD: %w", err)
+	}
+	staged, err := r.staged(ctx, paths)
+	if err != nil {
+		return held, fmt.Errorf("look states up in the index: %w", err)
+	}
+	for i, state := range states {
+		held[i] = askable(state.Path) && (head.hold(state) || staged.hold(state))
+	}
+	return held, nil
+}
+
+// committed returns what a commit records at the paths. A HEAD without a
+// commit records nothing.
+func (r *Repo) committed(ctx context.Context, commit string, paths []string) (records, error) {
+	found := records{}
+	for part := range parts(paths) {
+		out, err := r.ask(ctx, nil, append([]string{"ls-tree", "-z", "--full-tree", commit, "--"}, part...)...)
+		var refused *Error
+		if commit == "HEAD" && errors.As(err, &refused) {
+			if head, headErr := r.head(ctx); head == "" && headErr == nil {
+				return records{}, nil
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		// mode, type, id; tab; path.
+		if err := found.add(out, 2); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// staged returns what the index records at the paths, in any stage.
+func (r *Repo) staged(ctx context.Context, paths []string) (records, error) {
+	found := records{}
+	for part := range parts(paths) {
+		out, err := r.ask(ctx, nil, append([]string{"ls-files", "-s", "-z", "--full-name", "--"}, part...)...)
+		if err != nil {
+			return nil, err
+		}
+		// mode, id, stage; tab; path.
+		if err := found.add(out, 1); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// record is what git records at a path.
+type record struct {
+	mode uint32
+	oid  string
+}
+
+// records are what a tree or an index records, by path.
+type records map[string][]record
+
+// errListing is returned for a listing that is not what git documents.
+var errListing = errors.New("git's listing is not understood")
+
+// add reads a listing whose entries are ended by a NUL: mode and further
+// words, one of them the object id, then a tab and the path.
+func (r records) add(listing []byte, idWord int) error {
+	for entry := range strings.SplitSeq(strings.TrimSuffix(string(listing), "\x00"), "\x00") {
+		if entry == "" {
+			continue
+		}
+		head, path, found := strings.Cut(entry, "\t")
+		fields := strings.Split(head, " ")
+		if !found || len(fields) != 3 {
+			return errListing
+		}
+		mode, err := strconv.ParseUint(fields[0], 8, 32)
+		if err != nil {
+			return errListing
+		}
+		r[path] = append(r[path], record{mode: uint32(mode), oid: fields[idWord]})
+	}
+	return nil
+}
+
+// hold reports whether one of the records is the state.
+func (r records) hold(state State) bool {
+	if state.Blob == "" {
+		return len(r[state.Path]) == 0
+	}
+	return slices.ContainsFunc(r[state.Path], state.is)
+}
+
+// is reports whether a record says the same as a state that is not absence.
+func (s State) is(r record) bool {
+	return r.oid == s.Blob && (s.Mode == 0 || s.Mode == r.mode)
+}
+
+// askable reports whether git can be asked about a path: a relative one whose
+// segments are all names.
+func askable(path string) bool {
+	if strings.IndexByte(path, 0) >= 0 {
+		return false
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return false
+		}
+	}
+	return true
+}
+
+// askablePaths returns the paths of states that git can be asked about, each
+// once.
+func askablePaths(states []State) []string {
+	var paths []string
+	for _, state := range states {
+		if askable(state.Path) {
+			paths = append(paths, state.Path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// maxArguments is how many bytes of paths go on one command line. Linux takes
+// at least 128 KiB of arguments and environment together, other systems more.
+const maxArguments = 48 << 10
+
+// parts yields paths in portions that fit on a command line.
+func parts(paths []string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		start, size := 0, 0
+		for i, path := range paths {
+			if size > 0 && size+len(path) > maxArguments {
+				if !yield(paths[start:i]) {
+					return
+				}
+				start, size = i, 0
+			}
+			size += len(path) + 1
+		}
+		if start < len(paths) {
+			yield(paths[start:])
+		}
+	}
+}
