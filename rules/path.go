@@ -129,12 +129,13 @@ func (l Layout) Abs(p Path) string {
 }
 
 // Locate returns the path of an absolute, clean file name: relative to the
-// innermost anchor that holds it, else Outside.
+// innermost anchor that holds it, else Outside. Where two anchors stand in one
+// directory, the first in the order of the constants takes its paths.
 func (l Layout) Locate(abs string) Path {
 	best, found := Path{Anchor: Outside, Rel: strings.TrimPrefix(abs, "/")}, ""
 	for _, a := range []Anchor{Root, CommonDir, GitDir, HooksDir} {
 		dir := l.Dir(a)
-		if dir == "" || len(dir) < len(found) {
+		if dir == "" || len(dir) <= len(found) {
 			continue
 		}
 		if abs == dir {

@@ -42,4 +42,58 @@ type Verdict struct {
 	// Overridden is set where a revert rule was downgraded for this run; Mode
 	// is then Report.
 	Overridden bool
+	// Transient is set for a name that editors use for a moment (`.*.sw?`,
+	// `*~`) which only a revert tree around it covers: it is left alone while
+	// it lives, and removed at the end of the run.
+	Transient bool
+}
+
+// fixed reports whether no override touches the verdict.
+func (v Verdict) fixed() bool { return v.Rule == GitControl || v.Rule == CageConfig }
+
+// or returns the verdict of two that counts.
+func (v Verdict) or(w Verdict) Verdict {
+	if w.beats(v) {
+		return w
+	}
+	return v
+}
+
+// beats reports whether v counts and w does not, where both match.
+func (v Verdict) beats(w Verdict) bool { return v.weight() > w.weight() }
+
+// weight orders verdicts: revert before report, what was downgraded between
+// them, then the order of the rules; no verdict weighs nothing.
+func (v Verdict) weight() int {
+	const rules = 8
+	weight := v.Rule.weight()
+	switch {
+	case v.Rule == "":
+		return 0
+	case v.Mode == Revert:
+		return weight + 2*rules
+	case v.Overridden:
+		return weight + rules
+	default:
+		return weight
+	}
+}
+
+func (r Rule) weight() int {
+	switch r {
+	case CIConfig:
+		return 7
+	case Secrets:
+		return 6
+	case GitControl:
+		return 5
+	case Lockfile:
+		return 4
+	case CageConfig:
+		return 3
+	case ForbiddenZone:
+		return 2
+	default:
+		return 1
+	}
 }

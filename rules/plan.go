@@ -1,0 +1,259 @@
+// Package rules holds the protected set: the built-in rules, `.cage.yaml`,
+// the manifest's forbidden zones and a run's overrides become one immutable
+// Plan, which says of any path whether a rule matches it, which one, and what
+// is to be done about a change there.
+//
+// The package is pure: it opens no file, runs no program and asks nobody. The
+// bytes of files are handed to it, and what stands in the tree is told to
+// Settle. A source that is invalid in any way is refused as an *Error that
+// names the line; nothing of it is used.
+//
+// It does not walk, watch, compare or restore.
+package rules
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// File is a file's bytes; Present is false where none stands there.
+type File struct {
+	Present bool
+	Data    []byte
+}
+
+// Git is what git says about the root. Its zero value, with a Layout without
+// git directories, stands for a root outside git.
+type Git struct {
+	// DotGitFile is set where `.git` at the root is a file.
+	DotGitFile bool
+	// Hooks is the active hooks folder, as Layout.Locate names it; nil where
+	// it is the common directory's own.
+	Hooks *Path
+	// Includes are the files that git's config includes, directly or not.
+	// Those that lie in no anchor of the session are left alone.
+	Includes []Path
+}
+
+// Inputs is everything that a plan is made of.
+type Inputs struct {
+	Layout       Layout
+	Git          Git
+	Config       File
+	ManifestYAML File
+	ManifestJSON File
+	// Overrides are the paths to relax, as they were spelled.
+	Overrides []string
+	// Exempt are directories of the cage itself that had to be put where
+	// rules apply. Nothing in them is protected.
+	Exempt []Path
+}
+
+// Target is a place that a rule names by its path, existing or not.
+type Target struct {
+	Path    Path
+	Verdict Verdict
+	// Tree is false for a target that is one file and nothing below it, such
+	// as a hook in a folder that belongs to other programs too.
+	Tree bool
+
+	// existing marks a target that Settle drops where nothing stands there.
+	existing bool
+}
+
+// Joined is a file that a protected link points to, with the link's verdict.
+type Joined struct {
+	Path    Path
+	Verdict Verdict
+}
+
+// Plan is the protected set of one session. It is immutable and safe for
+// concurrent use.
+type Plan struct {
+	ground    ground
+	config    config
+	present   bool
+	zones     int
+	exempt    []Path
+	targets   []Target
+	index     index
+	requested []Path
+	settled   bool
+	relaxed   []Path
+}
+
+// New makes the draft of a plan: complete but for what depends on the tree.
+// It knows every rule, so that a scan by it finds what Settle asks for;
+// overrides are checked as far as they can be and not yet applied.
+func New(in Inputs) (*Plan, error) {
+	p := &Plan{ground: newGround(in.Layout), present: in.Config.Present}
+	for _, path := range in.Exempt {
+		p.exempt = append(p.exempt, p.ground.home(path))
+	}
+	p.addBuiltins(in)
+	if in.Config.Present {
+		var err error
+		if p.config, err = readConfig(in.Config.Data, p.ground); err != nil {
+			return nil, err
+		}
+	}
+	zones, err := readManifest(in.ManifestYAML, in.ManifestJSON, p.ground)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.reportsBuiltin(); err != nil {
+		return nil, err
+	}
+	p.zones = len(zones)
+	for _, zone := range zones {
+		p.add(Path{Root, zone}, Verdict{Rule: ForbiddenZone, Source: Manifest, Mode: Revert}, true)
+	}
+	for _, e := range p.config.entries {
+		if !e.isGlob {
+			p.add(Path{Root, e.rel}, Verdict{Rule: Protect, Source: CageYAML, Mode: e.mode}, true)
+		}
+	}
+	if p.requested, err = p.readOverrides(in.Overrides); err != nil {
+		return nil, err
+	}
+	p.index = newIndex(p.targets)
+	return p, nil
+}
+
+func (p *Plan) addBuiltins(in Inputs) {
+	builtin := func(path Path, rule Rule, tree bool) {
+		p.add(path, Verdict{Rule: rule, Source: Builtin, Mode: Revert}, tree)
+	}
+	for _, rel := range ciPlaces() {
+		builtin(Path{Root, rel}, CIConfig, true)
+	}
+	builtin(Path{Root, ConfigFile}, CageConfig, true)
+	for _, anchor := range []Anchor{CommonDir, GitDir} {
+		if in.Layout.Dir(anchor) == "" {
+			continue
+		}
+		for _, rel := range gitPlaces() {
+			builtin(Path{anchor, rel}, GitControl, true)
+		}
+	}
+	if in.Git.DotGitFile {
+		builtin(Path{Root, dotGit}, GitControl, false)
+	}
+	if in.Git.Hooks != nil {
+		p.addHooks(*in.Git.Hooks)
+	}
+	for _, path := range in.Git.Includes {
+		if path.Anchor != Outside {
+			builtin(path, GitControl, false)
+		}
+	}
+}
+
+// addHooks protects the active hooks folder: as a tree where it is a folder
+// for itself inside the root or a git directory. Elsewhere it belongs to other
+// programs too, and only the hooks that stand in it are taken.
+func (p *Plan) addHooks(folder Path) {
+	verdict := Verdict{Rule: GitControl, Source: Builtin, Mode: Revert}
+	folder = p.ground.home(folder)
+	if folder.Rel != "" && folder.Anchor != HooksDir && folder.Anchor != Outside {
+		p.add(folder, verdict, true)
+		return
+	}
+	for _, name := range gitHooks() {
+		p.targets = append(p.targets, Target{Path: p.ground.home(folder.Join(name)), Verdict: verdict, existing: true})
+	}
+}
+
+func (p *Plan) add(path Path, verdict Verdict, tree bool) {
+	p.targets = append(p.targets, Target{Path: p.ground.home(path), Verdict: verdict, Tree: tree})
+}
+
+// Settle completes a draft with what the tree holds: found are the paths that
+// exist and that the draft classifies. It fixes the hooks taken in a folder of
+// others, refuses what the tree shows to be wrong, and applies the overrides.
+func (p *Plan) Settle(found []Path) (*Plan, error) {
+	stands := make(map[Path]bool, len(found))
+	for _, path := range found {
+		stands[p.ground.home(path)] = true
+	}
+	ordered := slices.SortedFunc(maps.Keys(stands), Path.Compare)
+	if err := p.reportsBuiltinAt(ordered); err != nil {
+		return nil, err
+	}
+	settled := *p
+	settled.targets = slices.DeleteFunc(slices.Clone(p.targets), func(t Target) bool {
+		return t.existing && !stands[t.Path]
+	})
+	settled.index = newIndex(settled.targets)
+	if err := settled.overridesMatch(ordered); err != nil {
+		return nil, err
+	}
+	settled.settled = true
+	settled.relaxed = slices.DeleteFunc(ordered, func(path Path) bool {
+		verdict, _ := settled.Classify(path)
+		return !verdict.Overridden
+	})
+	return &settled, nil
+}
+
+// With returns the plan with files added that protected links point to.
+func (p *Plan) With(joined []Joined) *Plan {
+	with := *p
+	with.targets = slices.Clone(p.targets)
+	for _, j := range joined {
+		with.add(j.Path, j.Verdict, false)
+	}
+	with.index = newIndex(with.targets)
+	return &with
+}
+
+// Targets returns the places that rules name by their path, sorted by path. A
+// target that lies in an overridden path is overridden itself; one that merely
+// holds such a path is not.
+func (p *Plan) Targets() []Target {
+	targets := slices.Clone(p.targets)
+	for i := range targets {
+		targets[i].Verdict = p.override(targets[i].Path, targets[i].Verdict)
+	}
+	slices.SortStableFunc(targets, func(a, b Target) int {
+		return cmp.Or(a.Path.Compare(b.Path), cmp.Compare(b.Verdict.weight(), a.Verdict.weight()))
+	})
+	return targets
+}
+
+// Zones counts the manifest's forbidden zones, each once.
+func (p *Plan) Zones() int { return p.zones }
+
+// ConfigPresent reports whether there is a `.cage.yaml`.
+func (p *Plan) ConfigPresent() bool { return p.present }
+
+// ConfigEntries counts the entries of `.cage.yaml`.
+func (p *Plan) ConfigEntries() int { return len(p.config.entries) }
+
+// ContestLimit returns the limit that `.cage.yaml` sets for a path.
+func (p *Plan) ContestLimit() (limit int, ok bool) { return optional(p.config.contest) }
+
+// RuleContestLimit returns the limit that `.cage.yaml` sets for a rule.
+func (p *Plan) RuleContestLimit() (limit int, ok bool) { return optional(p.config.ruleContest) }
+
+func optional(n *int) (int, bool) {
+	if n == nil {
+		return 0, false
+	}
+	return *n, true
+}
+
+// Overrides returns the overridden paths relative to the root, sorted, each
+// once.
+func (p *Plan) Overrides() []string {
+	names := make([]string, len(p.requested))
+	for i, path := range p.requested {
+		names[i] = path.Rel
+	}
+	return names
+}
+
+// Relaxed returns the paths of those told to Settle that an override
+// downgrades, sorted.
+func (p *Plan) Relaxed() []Path { return slices.Clone(p.relaxed) }
