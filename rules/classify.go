@@ -19,9 +19,6 @@ type place struct{ self, tree Verdict }
 func newIndex(targets []Target) index {
 	var x index
 	for _, t := range targets {
-		if t.Path.Rel == "" {
-			continue
-		}
 		table := &x[t.Path.Anchor]
 		if table.at == nil {
 			table.at, table.above = make(map[string]place), make(map[string]struct{})

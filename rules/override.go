@@ -9,9 +9,9 @@ func refuseOverride(path, reason, hint string) error {
 	return &Error{Code: CodeOverride, Message: "--allow-override " + quote(path) + " " + reason, Hint: hint}
 }
 
-// readOverrides checks the overrides as far as their words and the plan's
-// targets go, and returns them sorted, each once.
-func (p *Plan) readOverrides(words []string) ([]Path, error) {
+// readOverrides checks how the overrides are spelled and returns them sorted,
+// each once. A shell's leading "./" is dropped.
+func readOverrides(words []string) ([]Path, error) {
 	var paths []Path
 	for _, word := range words {
 		spelled := word
@@ -22,17 +22,25 @@ func (p *Plan) readOverrides(words []string) ([]Path, error) {
 		if reason != "" {
 			return nil, refuseOverride(word, reason, rootRelative)
 		}
-		path := Path{Root, rel}
-		for _, t := range p.targets {
-			if t.Verdict.fixed() && p.ground.overlap(path, t.Path) {
-				return nil, refuseOverride(word, "overlaps "+quote(p.ground.layout.Display(t.Path))+
-					", which "+string(t.Verdict.Rule)+" protects without exception", "")
-			}
-		}
-		paths = append(paths, path)
+		paths = append(paths, Path{Root, rel})
 	}
 	slices.SortFunc(paths, Path.Compare)
 	return slices.Compact(paths), nil
+}
+
+// overridesAllowed refuses an override that touches what none may relax. Of
+// a folder that git shares with other programs only what Settle left counts.
+func (p *Plan) overridesAllowed() error {
+	for _, path := range p.requested {
+		for _, t := range p.targets {
+			if !t.Verdict.fixed() || t.existing && !p.settled || !p.ground.overlap(path, t.Path) {
+				continue
+			}
+			return refuseOverride(path.Rel, "overlaps "+quote(p.ground.layout.Display(t.Path))+
+				", which "+string(t.Verdict.Rule)+" protects without exception", "leave it out")
+		}
+	}
+	return nil
 }
 
 // overridesMatch refuses an override that relaxes nothing: neither it nor
@@ -82,7 +90,7 @@ func (p *Plan) namesBuiltin(e *entry) (string, bool) {
 		return name, true
 	}
 	for _, t := range p.targets {
-		if t.Path.Anchor != Root {
+		if t.Path.Anchor != Root || t.existing {
 			continue
 		}
 		inside := fixed != "" && relWithin(fixed, t.Path.Rel)

@@ -32,7 +32,7 @@ type Git struct {
 	// it is the common directory's own.
 	Hooks *Path
 	// Includes are the files that git's config includes, directly or not.
-	// Those that lie in no anchor of the session are left alone.
+	// Those that lie neither in the root nor in a git directory are left alone.
 	Includes []Path
 }
 
@@ -114,7 +114,10 @@ func New(in Inputs) (*Plan, error) {
 			p.add(Path{Root, e.rel}, Verdict{Rule: Protect, Source: CageYAML, Mode: e.mode}, true)
 		}
 	}
-	if p.requested, err = p.readOverrides(in.Overrides); err != nil {
+	if p.requested, err = readOverrides(in.Overrides); err != nil {
+		return nil, err
+	}
+	if err := p.overridesAllowed(); err != nil {
 		return nil, err
 	}
 	p.index = newIndex(p.targets)
@@ -144,7 +147,7 @@ func (p *Plan) addBuiltins(in Inputs) {
 		p.addHooks(*in.Git.Hooks)
 	}
 	for _, path := range in.Git.Includes {
-		if path.Anchor != Outside {
+		if path.Anchor != Outside && path.Anchor != HooksDir {
 			builtin(path, GitControl, false)
 		}
 	}
@@ -161,12 +164,20 @@ func (p *Plan) addHooks(folder Path) {
 		return
 	}
 	for _, name := range gitHooks() {
-		p.targets = append(p.targets, Target{Path: p.ground.home(folder.Join(name)), Verdict: verdict, existing: true})
+		p.addTarget(Target{Path: folder.Join(name), Verdict: verdict, existing: true})
 	}
 }
 
 func (p *Plan) add(path Path, verdict Verdict, tree bool) {
-	p.targets = append(p.targets, Target{Path: p.ground.home(path), Verdict: verdict, Tree: tree})
+	p.addTarget(Target{Path: path, Verdict: verdict, Tree: tree})
+}
+
+// addTarget takes a target in, by its one name. An anchor itself is none: a
+// hooks folder around the root may well hold it under a hook's name.
+func (p *Plan) addTarget(t Target) {
+	if t.Path = p.ground.home(t.Path); t.Path.Rel != "" {
+		p.targets = append(p.targets, t)
+	}
 }
 
 // Settle completes a draft with what the tree holds: found are the paths that
@@ -182,14 +193,17 @@ func (p *Plan) Settle(found []Path) (*Plan, error) {
 		return nil, err
 	}
 	settled := *p
+	settled.settled = true
 	settled.targets = slices.DeleteFunc(slices.Clone(p.targets), func(t Target) bool {
 		return t.existing && !stands[t.Path]
 	})
 	settled.index = newIndex(settled.targets)
+	if err := settled.overridesAllowed(); err != nil {
+		return nil, err
+	}
 	if err := settled.overridesMatch(ordered); err != nil {
 		return nil, err
 	}
-	settled.settled = true
 	settled.relaxed = slices.DeleteFunc(ordered, func(path Path) bool {
 		verdict, _ := settled.Classify(path)
 		return !verdict.Overridden
@@ -208,7 +222,8 @@ func (p *Plan) With(joined []Joined) *Plan {
 	return &with
 }
 
-// Targets returns the places that rules name by their path, sorted by path. A
+// Targets returns the places that rules name by their path, sorted by path,
+// where several rules name one the one that counts first. A
 // target that lies in an overridden path is overridden itself; one that merely
 // holds such a path is not.
 func (p *Plan) Targets() []Target {
@@ -219,7 +234,7 @@ func (p *Plan) Targets() []Target {
 	slices.SortStableFunc(targets, func(a, b Target) int {
 		return cmp.Or(a.Path.Compare(b.Path), cmp.Compare(b.Verdict.weight(), a.Verdict.weight()))
 	})
-	return targets
+	return slices.Compact(targets)
 }
 
 // Zones counts the manifest's forbidden zones, each once.
