@@ -1,0 +1,194 @@
+package watch
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"cage/rules"
+)
+
+const mountTable = "/proc/self/mountinfo"
+
+// mounts wakes when a mount changes on the way to an anchor or beneath one.
+// No watch tells of that.
+type mounts struct {
+	table *os.File
+	wake  int // eventfd that ends the waiting
+	seen  []mount
+}
+
+// mount is one line of the mount table that concerns an anchor.
+type mount struct {
+	anchor rules.Anchor
+	line   string
+	point  string // escaped as in the table
+	fstype string
+}
+
+// startMounts looks at the mount table once and waits for its changes from
+// then on.
+func (w *Watcher) startMounts() {
+	m, err := openMounts()
+	if err != nil {
+		w.ledger.degrade("changes of mounts cannot be watched: " + err.Error())
+		return
+	}
+	w.mounts = m
+	w.noteMounts()
+	w.running.Go(func() {
+		for m.wait() {
+			w.noteMounts()
+		}
+	})
+}
+
+func openMounts() (*mounts, error) {
+	table, err := os.Open(mountTable)
+	if err != nil {
+		return nil, err
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		table.Close()
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	return &mounts{table: table, wake: wake}, nil
+}
+
+// wait returns true when the table changed since it last did, false when it is
+// to end (proc_pid_mountinfo(5): a change is exceptional data).
+func (m *mounts) wait() bool {
+	table := int32(m.table.Fd())
+	for {
+		set := []unix.PollFd{{Fd: table, Events: unix.POLLPRI}, {Fd: int32(m.wake), Events: unix.POLLIN}}
+		_, err := unix.Poll(set, -1)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || set[1].Revents != 0 {
+			return false
+		}
+		if set[0].Revents != 0 {
+			return true
+		}
+	}
+}
+
+// stop ends the waiting; release is for after that.
+func (m *mounts) stop() {
+	if m != nil {
+		unix.Write(m.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
+
+func (m *mounts) release() {
+	if m != nil {
+		m.table.Close()
+		unix.Close(m.wake)
+	}
+}
+
+// noteMounts compares the table with the last look. Only mounts that concern
+// an anchor count: on a busy machine others come and go all the time.
+func (w *Watcher) noteMounts() {
+	table, err := os.ReadFile(mountTable)
+	if err != nil {
+		w.hints.fail(fmt.Errorf("read the mount table: %w", err))
+		w.lose(true)
+		return
+	}
+	now := concerning(table, w.layout)
+	first := w.mounts.seen == nil
+	same := slices.Equal(now, w.mounts.seen)
+	w.mounts.seen = now
+	if same {
+		return
+	}
+	for _, reason := range unseen(now, w.layout) {
+		w.ledger.degrade(reason)
+	}
+	if !first {
+		w.hints.remounted()
+		w.lose(true)
+	}
+}
+
+// concerning returns the mounts that an anchor lies on or that lie beneath it.
+func concerning(table []byte, l rules.Layout) []mount {
+	found := []mount{}
+	for raw := range bytes.Lines(table) {
+		line := strings.TrimSuffix(string(raw), "\n")
+		fields := strings.Split(line, " ")
+		_, source, ok := strings.Cut(line, " - ")
+		if len(fields) < 5 || !ok {
+			continue
+		}
+		fstype, _, _ := strings.Cut(source, " ")
+		for a := rules.Root; a < rules.Outside; a++ {
+			anchor := escapeMount(l.Dir(a))
+			if anchor != "" && (isOrBelow(fields[4], anchor) || isOrBelow(anchor, fields[4])) {
+				found = append(found, mount{anchor: a, line: line, point: fields[4], fstype: fstype})
+			}
+		}
+	}
+	return found
+}
+
+// escapeMount writes a path as the mount table does.
+func escapeMount(abs string) string {
+	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(abs)
+}
+
+func unescapeMount(point string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(point)
+}
+
+func isOrBelow(abs, dir string) bool {
+	return abs == dir || strings.HasPrefix(abs, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// unseen returns the reasons why changes can escape events on these mounts:
+// somebody else changes files there behind the kernel's back.
+func unseen(found []mount, l rules.Layout) []string {
+	var reasons []string
+	for a := rules.Root; a < rules.Outside; a++ {
+		anchor := escapeMount(l.Dir(a))
+		var own mount // the innermost mount that the anchor lies on
+		for _, m := range found {
+			switch {
+			case m.anchor != a:
+			case isOrBelow(anchor, m.point):
+				if len(m.point) >= len(own.point) {
+					own = m
+				}
+			case shared(m.fstype):
+				reasons = append(reasons, sharedReason(m))
+			}
+		}
+		if shared(own.fstype) {
+			reasons = append(reasons, sharedReason(own))
+		}
+	}
+	return reasons
+}
+
+func sharedReason(m mount) string {
+	return fmt.Sprintf("%q is a %s file system: changes made there by another machine or by its server give no events, rescans find them",
+		unescapeMount(m.point), m.fstype)
+}
+
+// shared reports whether files of such a file system can change without this
+// kernel being asked.
+func shared(fstype string) bool {
+	switch fstype {
+	case "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "vboxsf", "prl_fs", "vmhgfs", "drvfs",
+		"afs", "ceph", "coda", "lustre", "gfs2", "ocfs2", "ncpfs", "orangefs", "fuse":
+		return true
+	}
+	return strings.HasPrefix(fstype, "fuse.")
+}

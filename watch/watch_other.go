@@ -1,0 +1,18 @@
+//go:build !linux && !darwin && !freebsd && !netbsd && !openbsd && !dragonfly
+
+package watch
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+func systemLimits() limits { return limits{pending: maxPending} }
+
+// newInstance refuses: what fsnotify tells on other systems has not been
+// proved to be enough.
+func newInstance() (*fsnotify.Watcher, error) {
+	return nil, errors.New("cage does not watch files on " + runtime.GOOS + "; rescans find changes")
+}
