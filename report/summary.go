@@ -31,7 +31,7 @@ func Summary(d Document, colour bool) string {
 	s.labelled("not started", d.RuntimeError)
 	s.overrides()
 	s.rows()
-	s.explanations()
+	s.gap()
 	s.facts()
 	s.places()
 	s.ending()
@@ -55,9 +55,18 @@ func (s *summary) headline() {
 	}
 	text := s.lead() + s.files()
 	if s.d.Status == OK {
-		text += fmt.Sprintf(", exit %d", s.d.ExitCode)
+		text += s.quietEnd()
 	}
 	s.b.WriteString("cage: " + s.paint.in(bold+style, text) + "\n")
+}
+
+// quietEnd is the end of a session in which nothing has to be told.
+func (s *summary) quietEnd() string {
+	text := fmt.Sprintf(", exit %d", s.d.ExitCode)
+	if s.d.CommandSignal != nil {
+		text += " (" + plain(*s.d.CommandSignal) + ")"
+	}
+	return text
 }
 
 // lead is what a status adds to the state of the files.
@@ -88,6 +97,8 @@ func (s *summary) files() string {
 	switch {
 	case violations == 0 && len(s.d.Changes) > 0:
 		return "no violation, " + count(len(s.d.Changes), "change", "changes") + " kept"
+	case violations == 0 && s.d.ProtectedFiles == 0:
+		return "nothing to protect here"
 	case violations == 0:
 		return count(s.d.ProtectedFiles, "protected file", "protected files") + " unchanged"
 	case violations == back && back == 1:
@@ -108,7 +119,7 @@ func (s *summary) halt() {
 	if h == nil {
 		return
 	}
-	const ended = "; the command and its processes were ended"
+	const ended = "; the command was ended"
 	where := Quote(h.Bytes())
 	var why string
 	switch h.Scope {
@@ -168,7 +179,7 @@ func byUrgency(changes []Change) []Change {
 func (s *summary) row(c Change, width int) {
 	text := pad(string(c.Kind), kindWidth) + "  " + pad(Quote(c.Bytes()), width) + "  (" + c.why() + ")"
 	if c.Restores > 1 {
-		text += fmt.Sprintf("  %d times", c.Restores)
+		text += fmt.Sprintf("  restored %d times", c.Restores)
 	}
 	if c.ErrorCode != nil {
 		text += "  " + s.paint.in(red, plain(*c.ErrorCode))
@@ -207,16 +218,10 @@ func outcomeStyle(o Outcome) string {
 	}
 }
 
-// explanations says what an outcome means, where it isn't the one wished for.
-func (s *summary) explanations() {
-	if s.has(overCap) {
-		s.line(label("detect_only"), "no copy was kept to put back: over the cap of "+size(s.d.MaxFileBytes)+" for one file, or past the total")
-	}
-	if s.has(Change.targetOutside) {
-		s.line(label("detect_only"), "the target of a protected link lies outside the root, where nothing is written")
-	}
-	if s.has(Change.failed) {
-		s.line(label("revert_failed"), "still as the command left it; look at it before anything uses it")
+// gap sets the rows apart from what follows them, where that is long.
+func (s *summary) gap() {
+	if s.d.Status != OK && len(s.d.Changes) > 0 {
+		s.b.WriteByte('\n')
 	}
 }
 
@@ -228,7 +233,11 @@ func (c Change) targetOutside() bool {
 	return c.Outcome == OutcomeDetectOnly && c.Note == NoteTargetOutside
 }
 
-func (c Change) failed() bool { return c.Outcome == OutcomeRevertFailed }
+func (c Change) failed() bool {
+	return c.Outcome == OutcomeRevertFailed && c.Rule != Ground
+}
+
+func (c Change) ground() bool { return c.Rule == Ground }
 
 func (s *summary) has(is func(Change) bool) bool {
 	return slices.ContainsFunc(s.d.Changes, is)
@@ -276,27 +285,28 @@ func processes(list []Process) string {
 
 // places says where the rest is.
 func (s *summary) places() {
-	if dirs := s.displacedDirs(); len(dirs) > 0 {
-		shown := quoteAll(dirs[:min(len(dirs), maxPlaces)])
+	if dirs, versions := s.displaced(); versions > 0 {
+		text := count(versions, "version", "versions") + " in " + quoteAll(dirs[:min(len(dirs), maxPlaces)])
 		if rest := len(dirs) - maxPlaces; rest > 0 {
-			shown += fmt.Sprintf(" and %d more", rest)
+			text += fmt.Sprintf(" and %d more", rest)
 		}
-		s.line(label("displaced"), shown)
+		s.line(label("displaced"), text)
 	}
 	if s.eventful() && s.d.Watch.SessionLog != nil {
 		s.line(label("session log"), Quote(*s.d.Watch.SessionLog))
 	}
 }
 
-// displacedDirs are the directories in which the displaced versions lie.
-func (s *summary) displacedDirs() []string {
-	var dirs []string
+// displaced returns the directories in which displaced versions lie, and how
+// many versions there are.
+func (s *summary) displaced() (dirs []string, versions int) {
 	for _, c := range s.d.Changes {
+		versions += len(c.Displaced)
 		for _, place := range c.Displaced {
 			dirs = append(dirs, path.Dir(place.Bytes()))
 		}
 	}
-	return sortedUnique(dirs)
+	return sortedUnique(dirs), versions
 }
 
 // eventful reports whether the log has more than a beginning and an end.
@@ -320,22 +330,31 @@ func (s *summary) ending() {
 	s.line(label("limits"), oneLine(s.d))
 }
 
+// hints says what an outcome means that is not the one wished for, and what a
+// person can do.
 func (s *summary) hints() {
 	if s.has(overCap) {
-		s.hint("a larger --max-file-bytes or --max-total-bytes keeps copies of larger files")
+		s.hint("detect_only: over the cap of " + size(s.d.MaxFileBytes) +
+			" for one file, or past the total, so no copy was kept; --max-file-bytes and --max-total-bytes raise them")
+	}
+	if s.has(Change.targetOutside) {
+		s.hint("detect_only: the target of a protected link is outside the root, where nothing is written")
 	}
 	if s.has(Change.failed) {
-		s.hint("remove what the error code names, then put the file back by hand from a copy or from git")
+		s.hint("revert_failed: still as the command left it; remove what the error code names, then put the file back by hand")
+	}
+	if s.has(Change.ground) {
+		s.hint("ground: nothing was written into the directory that stands there now; look for the one that was moved away")
 	}
 	if paths := s.switched(); len(paths) > 0 {
-		s.hint("git shows " + count(len(paths), "file", "files") + " as modified, because a branch switch was undone there; for git's version: " +
+		s.hint("git shows " + count(len(paths), "file", "files") + " as modified, because a branch switch was undone there; to take git's version: " +
 			gitCheckout(s.d.Root, paths))
 	}
 	if h := s.d.Watch.Halt; h != nil && h.Scope == HaltPath && overridable(h.Rule) {
 		s.hint("if that change is meant: --allow-override " + shellWord(h.Bytes()))
 	}
 	if len(s.d.Lifetime.Survivors) > 0 {
-		s.hint("they survived SIGKILL: end them as their owner, or restart what they wait for")
+		s.hint("still alive: they survived SIGKILL; end them as their owner, or restart what they wait for")
 	}
 }
 

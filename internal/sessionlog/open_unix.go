@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// O_EXCL already refuses a link in the last place; O_NOFOLLOW says so on
-// systems where only one of them holds. O_APPEND lets two processes write
-// whole lines.
-const openFlags = os.O_WRONLY | os.O_CREATE | os.O_EXCL | os.O_APPEND | unix.O_NOFOLLOW | unix.O_CLOEXEC
+// O_EXCL already refuses a link in the last place; O_NOFOLLOW says it again for a
+// file system that would not. O_APPEND lets two processes write whole lines.
+const openFlags = os.O_WRONLY | os.O_CREATE | os.O_EXCL | os.O_APPEND | unix.O_NOFOLLOW

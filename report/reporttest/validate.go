@@ -16,15 +16,27 @@ import (
 // [report.Document] and [report.Failure]. Anything behind the document is an
 // error.
 func Validate(document []byte) error {
+	validate, err := Compile()
+	if err != nil {
+		return err
+	}
+	return validate(document)
+}
+
+// Compile returns a Validate for many documents: reading the schema takes
+// longer than judging by it.
+func Compile() (func(document []byte) error, error) {
 	schema, err := compile()
 	if err != nil {
-		return fmt.Errorf("compile the report schema: %w", err)
+		return nil, fmt.Errorf("compile the report schema: %w", err)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
-	if err != nil {
-		return fmt.Errorf("read the document: %w", err)
-	}
-	return schema.Validate(value)
+	return func(document []byte) error {
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+		if err != nil {
+			return fmt.Errorf("read the document: %w", err)
+		}
+		return schema.Validate(value)
+	}, nil
 }
 
 func compile() (*jsonschema.Schema, error) {

@@ -1,0 +1,111 @@
+package report_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cage/report"
+)
+
+func TestStartLine(t *testing.T) {
+	const log = "/tmp/gantry-cage-1-00000000.log"
+	for name, c := range map[string]struct {
+		start report.Start
+		want  string
+	}{
+		"events": {
+			report.Start{ProtectedFiles: 12, Events: true, Interval: time.Second, Log: log},
+			"cage: watching 12 protected file(s); live events: " + log + "\n",
+		},
+		"no log": {
+			report.Start{ProtectedFiles: 1, Events: true, Interval: time.Second},
+			"cage: watching 1 protected file(s)\n",
+		},
+		"no watch": {
+			report.Start{ProtectedFiles: 12, Log: log},
+			"cage: checking 12 protected file(s) at exit; live events: " + log + "\n",
+		},
+		"report only": {
+			report.Start{ProtectedFiles: 12, Events: true, Interval: time.Second, ReportOnly: true, Log: log},
+			"cage: watching 12 protected file(s); live events: " + log + "; report only, nothing is restored\n",
+		},
+		"no events": {
+			report.Start{
+				ProtectedFiles: 12, Interval: 500 * time.Millisecond, Log: log,
+				Degraded: "no inotify instance left", Setting: "sysctl fs.inotify.max_user_instances=1024",
+			},
+			"cage: comparing 12 protected file(s) every 500ms; live events: " + log + "\n" +
+				"cage: warning: no file events (no inotify instance left); changes are found every 500ms, not at once\n" +
+				"fix: sysctl fs.inotify.max_user_instances=1024\n",
+		},
+		"some events": {
+			report.Start{ProtectedFiles: 12, Events: true, Interval: time.Second, Degraded: "no watch left"},
+			"cage: watching 12 protected file(s)\n" +
+				"cage: warning: some file events are missing (no watch left); what they miss is found every 1s\n",
+		},
+		"hostile": {
+			report.Start{Events: true, Interval: time.Second, Log: "/tmp/\x1b[2J", Degraded: "\x1b[2J\n", Setting: "\r"},
+			"cage: watching 0 protected file(s); live events: \"/tmp/\\x1b[2J\"\n" +
+				"cage: warning: some file events are missing (\\x1b[2J\\n); what they miss is found every 1s\n" +
+				"fix: \\r\n",
+		},
+	} {
+		if got := c.start.Line(); got != c.want {
+			t.Errorf("%s:\n got %q\nwant %q", name, got, c.want)
+		}
+	}
+}
+
+func TestOtherLines(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{report.OverrideBanner(nil), ""},
+		{
+			report.OverrideBanner([]string{"infra/", ".env", "infra/", "\x1b"}),
+			"cage: OVERRIDE: changes to \"\\x1b\", .env, infra/ are reported, not undone, in this run\n",
+		},
+		{report.Warning("a\nb"), "cage: warning: a\\nb\n"},
+		{report.TrappedLine("SIGHUP"), "cage: trapped SIGHUP: ending the command, then a last check of every protected file\n"},
+		{
+			report.Failure{ErrorCode: "GXT_CAGE_LIMITS_EXCEEDED", Message: "6000 files\ncage: \x1b[2J", FixHints: []string{"a", "b"}}.Line(),
+			"cage: [GXT_CAGE_LIMITS_EXCEEDED] 6000 files\n  cage: \\x1b[2J\nfix: a; or b\n",
+		},
+		{report.Failure{ErrorCode: "GXT_X", Message: "m \xff\n"}.Line(), "cage: [GXT_X] m \\xff\n"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	watched := report.Limits(report.LimitFacts{Watch: true})
+	once := report.Limits(report.LimitFacts{})
+	listed := report.Limits(report.LimitFacts{Watch: true, ReportOnly: true})
+	if watched[0] == once[0] || watched[0] == listed[0] || once[0] == listed[0] {
+		t.Error("three ways of restoring leave three different things open")
+	}
+	if !slices.Equal(watched[1:], once[1:]) || !slices.Equal(watched[1:], listed[1:]) {
+		t.Error("the rest is the same for all")
+	}
+	skipped := report.Limits(report.LimitFacts{Watch: true, Skipped: []string{"a\x1b", "b"}})
+	if len(skipped) != len(watched)+2 {
+		t.Fatalf("%d sentences for two skipped directories", len(skipped)-len(watched))
+	}
+	if !strings.Contains(skipped[len(watched)], `"a\x1b"`) {
+		t.Errorf("got %q", skipped[len(watched)])
+	}
+	for _, limit := range skipped {
+		if !strings.HasSuffix(limit, ".") {
+			t.Errorf("no sentence: %q", limit)
+		}
+	}
+}
+
+func TestTimestamp(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6_999_999, time.FixedZone("", 3600))
+	if got := report.Timestamp(at); got != "2026-01-02T02:04:05.006Z" {
+		t.Error(got)
+	}
+}
