@@ -41,7 +41,7 @@ type configReader struct {
 func readConfig(data []byte, g ground) (config, error) {
 	r := configReader{source: source{CodeConfig, ConfigFile}, ground: g, mode: Revert}
 	top, err := r.document(data)
-	if err != nil || top == nil || isNull(top) && top.Value == "" {
+	if err != nil || top == nil {
 		return config{}, err
 	}
 	if err := r.noAlias(top); err != nil {

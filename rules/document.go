@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // document parses the one YAML document of data. It returns nil where data
-// holds none, comments aside. Nothing is decoded: an alias stays a node of
+// holds none, comments and its own markers aside. Nothing is decoded: an alias stays a node of
 // its own, so that no input grows.
 func (s source) document(data []byte) (*yaml.Node, error) {
 	if err := s.bounded(data); err != nil {
@@ -32,7 +33,11 @@ func (s source) document(data []byte) (*yaml.Node, error) {
 	default:
 		return nil, s.refuse(documents[1].Line, "keep one document in the file", "a second document starts here")
 	}
-	return documents[0].Content[0], nil
+	top := documents[0].Content[0]
+	if isNull(top) && top.Value == "" {
+		return nil, nil
+	}
+	return top, nil
 }
 
 // bounded refuses what no parser needs to see.
@@ -83,21 +88,28 @@ func nodes(data []byte) (documents []*yaml.Node, err error) {
 	return documents, nil
 }
 
+// searchable is the size up to which a syntax error's line is searched for; a
+// search parses the text some fifteen times.
+const searchable = 64 << 10
+
 // syntax words a parser's error. The parser names the line where the broken
 // construct began, one line less, or none, depending on the layer that
 // noticed; so the line is found as the first one up to which the text already
 // breaks in the same way.
 func (s source) syntax(data []byte, broken error) error {
-	ends := lineEnds(data)
-	line := 1 + sort.Search(len(ends)-1, func(i int) bool {
-		_, err := nodes(data[:ends[i]])
-		return err != nil && err.Error() == broken.Error()
-	})
-	text := regexp.MustCompile(`^yaml: (line \d+: )?`).ReplaceAllString(broken.Error(), "")
-	if strings.HasPrefix(text, "unknown anchor") {
+	parts := regexp.MustCompile(`(?s)^(?:yaml: )?(?:line (\d+): )?(.*)$`).FindStringSubmatch(broken.Error())
+	line, _ := strconv.Atoi(parts[1])
+	if len(data) <= searchable {
+		ends := lineEnds(data)
+		line = 1 + sort.Search(len(ends)-1, func(i int) bool {
+			_, err := nodes(data[:ends[i]])
+			return err != nil && err.Error() == broken.Error()
+		})
+	}
+	if strings.HasPrefix(parts[2], "unknown anchor") {
 		return s.alias(line)
 	}
-	return s.refuse(line, "", "invalid YAML: %s", text)
+	return s.refuse(line, "", "invalid YAML: %s", parts[2])
 }
 
 // lineEnds returns the offset behind each line of data.

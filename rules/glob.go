@@ -22,9 +22,14 @@ type glob struct {
 }
 
 func newGlob(text string) glob {
+	pattern := strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`).Replace(text)
+	if strings.HasSuffix(pattern, "/**") {
+		// To the matcher a "/**" at the end may also stand for nothing.
+		pattern += "/*"
+	}
 	return glob{
 		text:        text,
-		pattern:     strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`).Replace(text),
+		pattern:     pattern,
 		prefix:      text[:wildcard(text)],
 		suffix:      text[strings.LastIndexAny(text, "*?/")+1:],
 		replacement: strings.ContainsRune(text, utf8.RuneError),
