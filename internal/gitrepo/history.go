@@ -131,7 +131,7 @@ func (s *search) lookAtRoots(ctx context.Context) error {
 	if !slices.ContainsFunc(s.open, func(i int) bool { return s.states[i].Blob == "" }) {
 		return nil
 	}
-	out, err := s.repo.ask(ctx, s.stdin(), "rev-list", "--stdin", "--ignore-missing",
+	out, err := s.repo.ask(ctx, s.stdin(), "rev-list", "--ignore-missing", "--stdin",
 		"--max-parents=0", fmt.Sprintf("--max-count=%d", maxRoots))
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (s *search) lookAt(ctx context.Context, commit string) error {
 // with a root: so what they change the paths to is all there is.
 func (s *search) walk(ctx context.Context) error {
 	for part := range parts(s.paths()) {
-		commits, err := s.repo.ask(ctx, s.stdin(), append([]string{"rev-list", "--stdin", "--ignore-missing",
+		commits, err := s.repo.ask(ctx, s.stdin(), append([]string{"rev-list", "--ignore-missing", "--stdin",
 			"--full-history", fmt.Sprintf("--max-count=%d", maxCommits), "--"}, part...)...)
 		if err != nil {
 			return err
