@@ -1,0 +1,33 @@
+//go:build darwin || freebsd || netbsd || openbsd || dragonfly
+
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Self returns the identity of this process.
+func Self() (ID, error) { return Identify(os.Getpid()) }
+
+// Signal sends a signal to this process, by number, right after its identity
+// was compared. It returns ErrGone where the process has ended, and EPERM,
+// wrapped, where it may not be signalled.
+func (id ID) Signal(sig syscall.Signal) error {
+	if !id.Alive() {
+		return ErrGone
+	}
+	err := unix.Kill(id.PID, sig)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ESRCH):
+		return ErrGone
+	default:
+		return fmt.Errorf("sending signal %d to process %d: %w", int(sig), id.PID, err)
+	}
+}

@@ -1,0 +1,294 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrForeign is returned by Start where the program had children before its
+// Reaper: an end that waits for every child would wait for those too.
+var ErrForeign = errors.New("the process has children that are not of the run")
+
+var (
+	errClosed = errors.New("the reaper is closed")
+	errBusy   = errors.New("the reaper has a tree already")
+)
+
+// Reaper is the one place of a program that starts and waits for processes.
+// There may be one at a time, and nothing beside it may wait for a child:
+// neither os.Process.Wait nor os/exec.
+//
+// On Linux it makes the program a child subreaper, unless the program had
+// children before.
+type Reaper struct {
+	self    ID
+	foreign []Process
+	// owns says that every child there is belongs to the Reaper, so that
+	// wait4(-1) is its to call and ECHILD speaks of its tree alone.
+	owns bool
+
+	// mu makes forking and registering one step, and reaping and dispatching
+	// another. While it is held no child's number can be given away, since only
+	// waiting for a child frees it.
+	mu       sync.Mutex
+	children map[int]*Child
+	tree     *Tree
+
+	forks   chan forking
+	died    chan os.Signal
+	stop    chan struct{}
+	closing sync.Once
+	running sync.WaitGroup
+}
+
+// Spec says what to start.
+type Spec struct {
+	// Path is the file to execute, as it stands: no search is made.
+	Path string
+	// Args are the arguments, the program's own name first.
+	Args []string
+	// Env is the whole environment.
+	Env []string
+	// Dir is the directory to start in; the current one where it is empty.
+	Dir string
+	// Files become the descriptors 0, 1, 2 and so on; nil is the null device.
+	Files []*os.File
+}
+
+// Child is a process that a Reaper started.
+type Child struct {
+	id     ID
+	reaper *Reaper
+	exited chan Exit
+}
+
+// ID returns the identity of the process.
+func (c *Child) ID() ID { return c.id }
+
+// Exited delivers, once, how the process ended.
+func (c *Child) Exited() <-chan Exit { return c.exited }
+
+// Kill sends SIGKILL to the process if it has not been waited for yet.
+func (c *Child) Kill() error {
+	c.reaper.mu.Lock()
+	defer c.reaper.mu.Unlock()
+	if c.reaper.children[c.id.PID] != c {
+		return ErrGone
+	}
+	return unix.Kill(c.id.PID, unix.SIGKILL)
+}
+
+// NewReaper takes over the children of this program. It must come before
+// anything else of the program starts a process: children that it finds are
+// foreign and are neither waited for nor signalled, ever.
+func NewReaper() (*Reaper, error) {
+	self, err := Self()
+	if err != nil {
+		return nil, err
+	}
+	foreign, err := foreignChildren(self)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reaper{
+		self:     self,
+		foreign:  foreign,
+		owns:     hasSubreaper && len(foreign) == 0,
+		children: make(map[int]*Child),
+		forks:    make(chan forking),
+		died:     make(chan os.Signal, 1),
+		stop:     make(chan struct{}),
+	}
+	if r.owns {
+		if err := adoptOrphans(true); err != nil {
+			return nil, err
+		}
+	}
+	signal.Notify(r.died, unix.SIGCHLD)
+	r.running.Go(r.fork)
+	r.running.Go(r.wait)
+	return r, nil
+}
+
+// Foreign returns the children that the program had before its Reaper. It is
+// empty on systems where they do not stand in the way of a tree.
+func (r *Reaper) Foreign() []Process { return r.foreign }
+
+// Close stops forking and waiting. Processes that were started and still run
+// die with it where the system has a parent-death signal.
+func (r *Reaper) Close() error {
+	r.closing.Do(func() { close(r.stop) })
+	r.running.Wait()
+	signal.Stop(r.died)
+	if r.owns {
+		return adoptOrphans(false)
+	}
+	return nil
+}
+
+// Start starts the command whose descendants are the tree. It shares session,
+// process group and terminal with this program, gets SIGKILL when this program
+// dies (where the system has such a signal), and is refused with ErrForeign
+// where Foreign is not empty. A Reaper has one tree at a time.
+//
+// The command starts with the signals ignored that were ignored for this
+// program. The Go runtime keeps to that for SIGHUP, SIGINT and the terminal's
+// stop signals; it has replaced any other ignored disposition before main. A
+// program that wants to ignore a signal itself must receive it and drop it,
+// since signal.Ignore would be inherited.
+func (r *Reaper) Start(spec Spec) (*Tree, error) {
+	if len(r.foreign) > 0 {
+		return nil, ErrForeign
+	}
+	tree := &Tree{reaper: r, gone: make(chan struct{})}
+	if _, err := r.start(spec, commandAttr(), tree); err != nil {
+		return nil, err
+	}
+	return tree, nil
+}
+
+// Attend starts a process that is not of the tree: it and its descendants are
+// neither listed nor ended with it. In the program's session it shares the
+// process group.
+func (r *Reaper) Attend(spec Spec) (*Child, error) {
+	return r.start(spec, commandAttr(), nil)
+}
+
+// forking asks the forking thread for a process.
+type forking struct {
+	spec  Spec
+	attr  *syscall.SysProcAttr
+	tree  *Tree
+	reply chan<- forked
+}
+
+type forked struct {
+	child *Child
+	err   error
+}
+
+func (r *Reaper) start(spec Spec, attr *syscall.SysProcAttr, tree *Tree) (*Child, error) {
+	reply := make(chan forked, 1)
+	select {
+	case r.forks <- forking{spec, attr, tree, reply}:
+		f := <-reply
+		return f.child, f.err
+	case <-r.stop:
+		return nil, fmt.Errorf("starting %q: %w", spec.Path, errClosed)
+	}
+}
+
+// fork serves requests for processes on one thread that lives as long as the
+// Reaper: the kernel sends the parent-death signal when the thread that forked
+// ends, not when the program does (PR_SET_PDEATHSIG(2const)).
+func (r *Reaper) fork() {
+	runtime.LockOSThread()
+	for {
+		select {
+		case f := <-r.forks:
+			child, err := r.forkOne(f)
+			f.reply <- forked{child, err}
+		case <-r.stop:
+			return
+		}
+	}
+}
+
+func (r *Reaper) forkOne(f forking) (*Child, error) {
+	files, done, err := descriptors(f.spec.Files)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f.tree != nil && r.tree != nil && !r.tree.ended {
+		return nil, fmt.Errorf("starting %q: %w", f.spec.Path, errBusy)
+	}
+	pid, err := syscall.ForkExec(f.spec.Path, f.spec.Args, &syscall.ProcAttr{
+		Dir: f.spec.Dir, Env: f.spec.Env, Files: files, Sys: f.attr,
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "exec", Path: f.spec.Path, Err: err}
+	}
+	id, err := identifyChild(pid)
+	if err != nil {
+		// Left for the reaper: with mu held the number is still the child's.
+		return nil, errors.Join(fmt.Errorf("identifying %q: %w", f.spec.Path, err), unix.Kill(pid, unix.SIGKILL))
+	}
+	child := &Child{id: id, reaper: r, exited: make(chan Exit, 1)}
+	r.children[pid] = child
+	if f.tree != nil {
+		f.tree.command = child
+		r.tree = f.tree
+	}
+	return child, nil
+}
+
+// descriptors returns the numbers of files, to be used until done is called.
+func descriptors(files []*os.File) (numbers []uintptr, done func(), err error) {
+	var null *os.File
+	for _, f := range files {
+		if f == nil {
+			if null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+				return nil, nil, err
+			}
+			break
+		}
+	}
+	for _, f := range files {
+		if f == nil {
+			f = null
+		}
+		numbers = append(numbers, f.Fd())
+	}
+	return numbers, func() {
+		runtime.KeepAlive(files)
+		if null != nil {
+			null.Close()
+		}
+	}, nil
+}
+
+// wait reaps whenever a child has died. SIGCHLD says only that there is
+// something to do: signals merge, so every one is answered by a full round.
+func (r *Reaper) wait() {
+	for {
+		select {
+		case <-r.died:
+			r.reap()
+		case <-r.stop:
+			return
+		}
+	}
+}
+
+// reapRegistered waits, without blocking, for those of the Reaper's own
+// children that have ended, and leaves any other to whoever it belongs to.
+func (r *Reaper) reapRegistered() {
+	for pid := range r.children {
+		var status syscall.WaitStatus
+		got, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+		if err == nil && got == pid {
+			r.dispatch(pid, status)
+		}
+	}
+}
+
+func (r *Reaper) dispatch(pid int, status syscall.WaitStatus) {
+	child, ours := r.children[pid]
+	if !ours {
+		return
+	}
+	delete(r.children, pid)
+	child.exited <- exitOf(status)
+}

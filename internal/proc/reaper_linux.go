@@ -1,0 +1,161 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const hasSubreaper = true
+
+// Tree is a command and everything that descends from it, wherever its
+// processes were reparented to.
+type Tree struct {
+	reaper  *Reaper
+	command *Child
+	gone    chan struct{}
+	// ended is guarded by the reaper's mu.
+	ended bool
+}
+
+// adoptOrphans makes this program the parent of its descendants' orphans, or
+// lets them go to its own ancestors again.
+func adoptOrphans(on bool) error {
+	var flag uintptr
+	if on {
+		flag = 1
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, flag, 0, 0, 0); err != nil {
+		return fmt.Errorf("setting the child subreaper attribute: %w", err)
+	}
+	return nil
+}
+
+func foreignChildren(self ID) ([]Process, error) {
+	all, err := table()
+	if err != nil {
+		return nil, err
+	}
+	var found []Process
+	for _, s := range all {
+		if s.parent == self.PID && s.live() {
+			found = append(found, s.process())
+		}
+	}
+	return found, nil
+}
+
+func commandAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
+}
+
+func helperAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setsid: true}
+}
+
+// reap waits, without blocking, for every child that has ended, tells whoever
+// started it, and notices the end of the tree.
+func (r *Reaper) reap() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owns {
+		r.reapAny()
+		return
+	}
+	r.reapRegistered()
+}
+
+// reapAny is for a Reaper that owns every child: those it started and the
+// orphans of the tree.
+func (r *Reaper) reapAny() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ECHILD):
+			r.endTree()
+			return
+		case err != nil || pid == 0:
+			return
+		default:
+			r.dispatch(pid, status)
+		}
+	}
+}
+
+// list returns the tree's processes, parents before children.
+//
+// The entries are read one after the other while processes come and go, so an
+// entry may name as its parent a number that was given away in between. Hence a
+// parent is followed only if it is still the same process after the whole
+// table was read: then it was all the time.
+func (t *Tree) list() ([]stat, error) {
+	all, err := table()
+	if err != nil {
+		return nil, err
+	}
+	children := make(map[int][]stat)
+	for _, s := range all {
+		children[s.parent] = append(children[s.parent], s)
+	}
+	var tree []stat
+	for _, s := range children[t.reaper.self.PID] {
+		// Asked after the table was read: whoever forked a helper that is in
+		// the table has registered it by the time that the lock is free.
+		if !t.reaper.attends(s.pid) {
+			tree = append(tree, s)
+		}
+	}
+	for i := 0; i < len(tree); i++ {
+		parent := tree[i]
+		if below := children[parent.pid]; len(below) > 0 && parent.unchanged() {
+			tree = append(tree, below...)
+		}
+	}
+	return tree, nil
+}
+
+func (s stat) unchanged() bool {
+	now, err := readStat(s.pid)
+	return err == nil && now.start == s.start
+}
+
+// attends reports whether the child with this number is none of the tree.
+func (r *Reaper) attends(pid int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	child, ours := r.children[pid]
+	return ours && (r.tree == nil || child != r.tree.command)
+}
+
+// Processes lists the tree's processes, parents before children. A process
+// that is younger than the listing may be missing.
+func (t *Tree) Processes() ([]Process, error) {
+	if t.isGone() {
+		return nil, nil
+	}
+	tree, err := t.list()
+	if err != nil {
+		return nil, err
+	}
+	processes := make([]Process, 0, len(tree))
+	for _, s := range tree {
+		if s.live() {
+			processes = append(processes, s.process())
+		}
+	}
+	return processes, nil
+}
+
+// wakeStopped continues a process that is stopped, so that it can act on the
+// signals that it was sent.
+func wakeStopped(id ID) error {
+	s, err := id.stat()
+	if err != nil || !s.stopped() {
+		return err
+	}
+	return id.Signal(unix.SIGCONT)
+}

@@ -1,0 +1,140 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package proc
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// endTree notes that nothing is left of the tree. The caller holds mu.
+func (r *Reaper) endTree() {
+	if r.tree != nil && !r.tree.ended {
+		r.tree.ended = true
+		close(r.tree.gone)
+	}
+}
+
+// Command returns the identity of the process that the tree grew from.
+func (t *Tree) Command() ID { return t.command.id }
+
+// Exited delivers, once, how the command ended. Other processes of the tree
+// may live on.
+func (t *Tree) Exited() <-chan Exit { return t.command.exited }
+
+// Gone is closed when nothing is left of the tree. A process that Attend or
+// Run started delays it for as long as that runs.
+func (t *Tree) Gone() <-chan struct{} { return t.gone }
+
+func (t *Tree) isGone() bool {
+	select {
+	case <-t.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// Terminate sends SIGTERM to every process of the tree, parents first, wakes
+// those that are stopped so that they can act on it, and returns how many
+// processes took it.
+func (t *Tree) Terminate() int {
+	processes, err := t.Processes()
+	if err != nil {
+		// Kill lists again, and proves the end.
+		return 0
+	}
+	count := 0
+	for _, p := range processes {
+		if p.Signal(unix.SIGTERM) == nil {
+			count++
+		}
+	}
+	for _, p := range processes {
+		// A process that ended meanwhile, or that cannot be signalled, was
+		// not counted above either.
+		_ = wakeStopped(p.ID)
+	}
+	return count
+}
+
+// Killed says what became of a tree that was killed.
+type Killed struct {
+	// Count is the number of processes that took SIGKILL.
+	Count int
+	// Survivors are the processes that were still there at the end.
+	Survivors []Process
+	// Proved says that nothing is left, by the kernel's word where the system
+	// has one. Without it something survived, even where Survivors is empty: a
+	// process that cannot be listed is one that lives.
+	Proved bool
+}
+
+// The pause between two rounds of Kill: the first after a round that found
+// somebody new, doubling up to the second.
+const (
+	shortPause = 500 * time.Microsecond
+	longPause  = 50 * time.Millisecond
+)
+
+// Kill sends SIGKILL to every process of the tree, over and over until nothing
+// is left. What refuses to die, because it belongs to another user or sleeps
+// uninterruptibly, is given up when nothing else has been found for as long as
+// patience.
+func (t *Tree) Kill(patience time.Duration) Killed {
+	var result Killed
+	hit := make(map[ID]bool)
+	pause, progress := shortPause, time.Now()
+	for {
+		t.reaper.reap()
+		if t.isGone() {
+			result.Proved = true
+			return result
+		}
+		processes, err := t.Processes()
+		taken, fresh := killEach(processes, hit)
+		result.Count += taken
+		switch {
+		case fresh:
+			pause, progress = shortPause, time.Now()
+		case time.Since(progress) >= patience:
+			result.Survivors = processes
+			return result
+		default:
+			pause = min(2*pause, longPause)
+		}
+		if err != nil {
+			pause = longPause
+		}
+		select {
+		case <-t.gone:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// killEach kills processes. hit holds those that an earlier round found, and
+// then those of this one. It returns how many took the signal for the first
+// time, and whether any was new.
+func killEach(processes []Process, hit map[ID]bool) (taken int, fresh bool) {
+	listed := make(map[ID]bool, len(processes))
+	for _, p := range processes {
+		took, known := hit[p.ID]
+		err := p.Signal(unix.SIGKILL)
+		if err == nil && !took {
+			took = true
+			taken++
+		}
+		if !known && !errors.Is(err, ErrGone) {
+			fresh = true
+		}
+		listed[p.ID] = took
+	}
+	clear(hit)
+	for id, took := range listed {
+		hit[id] = took
+	}
+	return taken, fresh
+}
