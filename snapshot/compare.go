@@ -194,3 +194,46 @@ func Hash(f *safefile.File, limit int64) (id ID, digest Digest, whole bool, err 
 		}
 	}
 }
+
+// Digest returns the digest of what a look found in the place of an entry, as
+// far as it may be read; zero where there is nothing to digest.
+func (l *Looker) Digest(e *Entry, sight Sight) Digest {
+	switch sight.State.Kind {
+	case safefile.Symlink:
+		return DigestOfLink(sight.State.Link)
+	case safefile.Regular:
+		return l.digestFile(e.Path, max(l.limit, e.State.Size))
+	default:
+		return Digest{}
+	}
+}
+
+// DigestNew returns the digest of what stands at a path that the baseline does
+// not have, as far as it may be read.
+func (l *Looker) DigestNew(p rules.Path) Digest {
+	dir, err := l.parent(p)
+	if err != nil {
+		return Digest{}
+	}
+	if target, err := dir.Readlink(p.Base()); err == nil {
+		return DigestOfLink(target)
+	}
+	return l.digestFile(p, l.limit)
+}
+
+func (l *Looker) digestFile(p rules.Path, limit int64) Digest {
+	dir, err := l.parent(p)
+	if err != nil {
+		return Digest{}
+	}
+	f, _, err := dir.Open(p.Base())
+	if err != nil {
+		return Digest{}
+	}
+	defer f.Close()
+	_, digest, _, err := Hash(f, limit)
+	if err != nil {
+		return Digest{}
+	}
+	return digest
+}

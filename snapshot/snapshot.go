@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"hash"
 	"maps"
 	"slices"
 	"sync"
@@ -187,3 +188,6 @@ func (s *Store) Size() int64 {
 	defer s.mu.RUnlock()
 	return s.size
 }
+
+// NewDigest returns the hash that makes a Digest.
+func NewDigest() hash.Hash { return sha256.New() }

@@ -21,10 +21,8 @@ type Visitor struct {
 
 // Walk goes through the anchors as far as the plan wants to see them.
 func Walk(trees *Trees, plan *rules.Plan, v Visitor) {
-	for _, a := range Anchors() {
-		if trees.Root(a) != nil {
-			WalkBelow(trees, plan, rules.Path{Anchor: a}, v)
-		}
+	for _, top := range plan.Tops() {
+		WalkBelow(trees, plan, top, v)
 	}
 }
 
@@ -69,8 +67,7 @@ func (w *walker) walk(dir rules.Path, open *safefile.Dir) {
 	}
 }
 
-// descend enters a subdirectory, unless it is an anchor of its own: then its
-// paths are relative to that.
+// descend enters a subdirectory if the plan wants to see it.
 func (w *walker) descend(p rules.Path, parent *safefile.Dir) {
 	if !w.plan.Enter(p) {
 		return

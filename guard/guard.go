@@ -1,0 +1,240 @@
+// Package guard keeps the files of one plan whole. It owns the single event
+// loop and all its state: paths that may have changed come from events and
+// rescans, each is compared with the baseline, and what differs is put back or
+// listed. What it did it emits; what it saw of every path it has as a row.
+//
+// Events are hints and the state on disk is the truth, so a lost event costs
+// time and never a file. One goroutine compares and restores, one path after
+// the other; rescans and parsing run beside it, change nothing and come back as
+// messages. It knows no processes: whoever uses it decides what a fight is.
+package guard
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"cage/internal/gitrepo"
+	"cage/internal/kept"
+	"cage/restore"
+	"cage/rules"
+	"cage/snapshot"
+	"cage/watch"
+)
+
+// Mode says when a guard restores.
+type Mode uint8
+
+const (
+	// Live restores while the session runs and at its end.
+	Live Mode = iota
+	// AtExit compares and restores once, at the end.
+	AtExit
+	// ReportOnly compares at every rescan and restores nothing.
+	ReportOnly
+)
+
+// MaxChanged is how many paths under revert rules may change before a session
+// is no longer one that restoring can answer.
+const MaxChanged = 5000
+
+// Options are what a guard works with. Trees, manifest and keeper stay the
+// caller's to close.
+type Options struct {
+	Plan     *rules.Plan
+	Trees    *snapshot.Trees
+	Manifest *snapshot.Manifest
+	Store    *snapshot.Store
+	Keeper   *kept.Keeper
+	// Watcher gives the hints; nil where nothing is watched.
+	Watcher *watch.Watcher
+	// Git is nil outside git.
+	Git  *gitrepo.Repo
+	Mode Mode
+	// Interval is the time between two rescans.
+	Interval time.Duration
+	// WalkInterval is the time between two walks for new names.
+	WalkInterval time.Duration
+	// FileBytes is how much of a file is read that was smaller at the baseline.
+	FileBytes int64
+}
+
+// Guard keeps the files of one plan whole.
+type Guard struct {
+	Options
+	restorer *restore.Restorer
+	look     *snapshot.Looker
+
+	// The rest belongs to the loop.
+	dirty    queue
+	settling settling
+	rows     map[rules.Path]*Row
+	conceded map[rules.Path]bool
+	// aside holds what restores set aside beside its path: never a change.
+	aside    map[rules.Path]bool
+	restores map[int]rules.Path // by tag, until the displaced version is sealed
+	lastTag  int
+	changed  int
+	live     int
+	rescan   rescan
+	config   configCheck
+	watched  watch.Status
+	moved    bool
+	exiting  bool
+
+	requests chan func()
+	stopped  chan struct{}
+	beside   sync.WaitGroup
+
+	events   []Event
+	eventsMu sync.Mutex
+	ready    chan struct{}
+}
+
+// New returns a guard, which does nothing before Run.
+func New(o Options) *Guard {
+	g := &Guard{
+		Options:  o,
+		restorer: restore.New(o.Trees, o.Plan, o.Manifest, o.Store, o.Keeper, o.FileBytes),
+		look:     snapshot.NewLooker(o.Trees, o.Store, o.FileBytes),
+		dirty:    newQueue(),
+		settling: make(settling),
+		rows:     make(map[rules.Path]*Row),
+		conceded: make(map[rules.Path]bool),
+		aside:    make(map[rules.Path]bool),
+		restores: make(map[int]rules.Path),
+		requests: make(chan func()),
+		stopped:  make(chan struct{}),
+		ready:    make(chan struct{}, 1),
+	}
+	g.rescan.done = make(chan findings, 1)
+	g.config.done = make(chan configVerdict, 1)
+	return g
+}
+
+// Run is the loop. It returns when ctx ends and everything beside it has come
+// back.
+func (g *Guard) Run(ctx context.Context) {
+	defer close(g.stopped)
+	defer g.beside.Wait()
+	defer g.look.Forget()
+	var hints <-chan struct{}
+	if g.Watcher != nil && g.Mode == Live {
+		hints = g.Watcher.Ready()
+	}
+	timers := newTimers()
+	defer timers.stop()
+	g.planRescan(timers)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hints:
+			g.takeHints(ctx)
+		case <-timers.settle.C:
+		case <-timers.rescan.C:
+			g.startRescan(ctx, request{})
+		case found := <-g.rescan.done:
+			g.takeFindings(ctx, found)
+			g.planRescan(timers)
+		case verdict := <-g.config.done:
+			g.takeConfigVerdict(verdict)
+		case <-g.Keeper.Ready():
+			g.takeSealed()
+		case request := <-g.requests:
+			request()
+		}
+		g.work(ctx)
+		timers.wakeAt(g.settling.next())
+	}
+}
+
+// do runs f in the loop and waits for it; it reports false where the loop has
+// ended.
+func (g *Guard) do(f func()) bool {
+	finished := make(chan struct{})
+	select {
+	case g.requests <- func() { f(); close(finished) }:
+		<-finished
+		return true
+	case <-g.stopped:
+		return false
+	}
+}
+
+// Concede leaves a contested path alone until the sweep.
+func (g *Guard) Concede(p rules.Path) { g.do(func() { g.conceded[p] = true }) }
+
+// Rescan compares everything at once, because time was lost.
+func (g *Guard) Rescan(ctx context.Context) {
+	g.do(func() { g.startRescan(ctx, request{refresh: true, walk: true}) })
+}
+
+// takeHints marks what the watcher noticed.
+func (g *Guard) takeHints(ctx context.Context) {
+	batch := g.Watcher.Take()
+	for _, p := range batch.Paths {
+		g.dirty.add(p)
+	}
+	if batch.Rescan || batch.Walk || batch.Remounted {
+		g.startRescan(ctx, request{refresh: batch.Rescan, walk: batch.Walk})
+	}
+	for _, err := range batch.Errs {
+		g.emit(WatchError{Err: err})
+	}
+	g.noteWatch()
+}
+
+// noteWatch emits what the watcher lost since the last look.
+func (g *Guard) noteWatch() {
+	if g.Watcher == nil {
+		return
+	}
+	now := g.Watcher.Status()
+	for range now.Overflows - g.watched.Overflows {
+		g.emit(Overflow{})
+	}
+	known := make(map[string]bool)
+	for _, reason := range g.watched.Degraded {
+		known[reason] = true
+	}
+	for _, reason := range now.Degraded {
+		if !known[reason] {
+			g.emit(Degraded{Reason: reason})
+		}
+	}
+	g.watched = now
+}
+
+// work judges every path that is due.
+func (g *Guard) work(ctx context.Context) {
+	now := time.Now()
+	for _, p := range g.settling.due(now) {
+		g.dirty.add(p)
+	}
+	for range g.dirty.len() {
+		p := g.dirty.take()
+		g.judge(ctx, p)
+	}
+}
+
+// WatchStatus returns what the watcher said last.
+func (g *Guard) WatchStatus() (status watch.Status) {
+	g.do(func() { status = g.watched })
+	return status
+}
+
+// displacedFrom gives the keeper what a restore displaced.
+func (g *Guard) displacedFrom(displaced []restore.Displaced, tag int) {
+	for _, d := range displaced {
+		version := kept.Version{
+			Tag: tag, Path: d.Path, Info: d.Info,
+			Quarantined: d.Quarantined, File: d.File, Content: d.Content,
+		}
+		if d.Beside != (rules.Path{}) {
+			g.aside[d.Beside] = true
+			version.Beside = g.Trees.Layout().Abs(d.Beside)
+		}
+		g.Keeper.Keep(version)
+	}
+}

@@ -1,0 +1,181 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"cage/internal/safefile"
+	"cage/restore"
+	"cage/rules"
+	"cage/snapshot"
+)
+
+// judge compares one path with its baseline and does what the plan says.
+func (g *Guard) judge(ctx context.Context, p rules.Path) {
+	if g.aside[p] || g.conceded[p] && !g.exiting {
+		g.settling.over(p)
+		return
+	}
+	if e, known := g.Manifest.Entry(p); known {
+		g.judgeEntry(ctx, e)
+	} else {
+		g.judgeNew(p)
+	}
+}
+
+// judgeEntry judges a path of the baseline. What cannot be put back, and what
+// only is to be reported, is compared on rescans.
+func (g *Guard) judgeEntry(ctx context.Context, e *snapshot.Entry) {
+	if !g.guards(e) {
+		g.settling.over(e.Path)
+		return
+	}
+	sight := g.look.Compare(e)
+	g.look.Forget()
+	if sight.Same {
+		g.settling.over(e.Path)
+		g.whole(e.Path)
+		return
+	}
+	if g.settles(e.Path, sight) || g.isBookkeeping(ctx, e, sight) {
+		return
+	}
+	g.settling.over(e.Path)
+	g.putBack(e, sight)
+}
+
+// guards reports whether the guard puts e back in this run.
+func (g *Guard) guards(e *snapshot.Entry) bool {
+	return e.Verdict.Mode == rules.Revert && e.Restorable() && g.Mode != ReportOnly
+}
+
+// settles reports whether what was seen may be half of an honest write that
+// still has time.
+func (g *Guard) settles(p rules.Path, sight snapshot.Sight) bool {
+	if g.exiting || sight.Err != nil {
+		return false
+	}
+	now := time.Now()
+	switch {
+	case sight.State.Kind == safefile.None:
+		return g.settling.hold(p, absent, now)
+	case sight.Prefix:
+		return g.settling.hold(p, prefix, now)
+	}
+	return false
+}
+
+func kindOf(sight snapshot.Sight) Kind {
+	if sight.State.Kind == safefile.None && sight.Err == nil {
+		return Deleted
+	}
+	return Modified
+}
+
+// putBack restores an entry and tells what happened.
+func (g *Guard) putBack(e *snapshot.Entry, sight snapshot.Sight) {
+	kind := kindOf(sight)
+	result := g.restorer.Put(e, kind == Deleted)
+	if errors.Is(result.Err, restore.ErrAppeared) {
+		g.dirty.add(e.Path) // compare what appeared before anything replaces it
+		return
+	}
+	row := g.row(e.Path, e.Verdict, kind)
+	row.Before = e.State.Digest
+	if errors.Is(result.Err, restore.ErrChanged) {
+		g.dirty.add(e.Path) // it was back, and somebody wrote it again
+		result.Err = nil
+	}
+	g.settleResult(row, result, Reverted)
+	if result.Err == nil {
+		g.adopt(e, result)
+	}
+}
+
+// adopt makes what was reached the baseline: the new inode, which is what may
+// be overwritten in place later, and the attributes that could be set.
+func (g *Guard) adopt(e *snapshot.Entry, result restore.Result) {
+	if result.State.Kind != e.State.Kind {
+		return
+	}
+	adopted := *e
+	if len(result.Unset) > 0 {
+		adopted = *e.WithAttributes(result.State)
+	}
+	adopted.State.Inode, adopted.State.Nlink = result.State.Inode, result.State.Nlink
+	g.Manifest.Replace(&adopted)
+}
+
+// settleResult writes a restore into its row, hands on what was displaced, and
+// emits it.
+func (g *Guard) settleResult(row *Row, result restore.Result, outcome Outcome) {
+	g.lastTag++
+	tag := g.lastTag
+	g.displacedFrom(result.Displaced, tag)
+	if result.Err != nil {
+		g.fail(row, result.Err)
+		return
+	}
+	row.Outcome, row.Code = outcome, ""
+	row.Restores++
+	row.Unset = mergeUnset(row.Unset, result.Unset)
+	g.restores[tag] = row.Path
+	if !g.exiting {
+		g.live++
+	}
+	g.emit(Restored{
+		Tag: tag, Path: row.Path, Verdict: row.Verdict, Kind: row.Kind,
+		Outcome: outcome, At: time.Now(), Live: !g.exiting,
+	})
+	own := func(d restore.Displaced) bool { return d.Path == row.Path }
+	if !slices.ContainsFunc(result.Displaced, own) {
+		g.explainAbsence(tag, row.Path)
+	}
+}
+
+// fail notes that a path is not back, and says so once for every reason.
+func (g *Guard) fail(row *Row, err error) {
+	code := safefile.ErrnoName(err)
+	news := row.Outcome != RevertFailed || row.Code != code
+	row.Outcome, row.Code = RevertFailed, code
+	if news {
+		g.emit(Failed{Path: row.Path, Verdict: row.Verdict, Kind: row.Kind, Code: code})
+	}
+}
+
+// judgeNew judges a path that the baseline does not have.
+func (g *Guard) judgeNew(p rules.Path) {
+	verdict, covered := g.Plan.Classify(p)
+	if !covered || verdict.Mode != rules.Revert || g.Mode == ReportOnly {
+		g.settling.over(p)
+		return
+	}
+	if !g.present(p) {
+		g.settling.over(p)
+		g.whole(p)
+		return
+	}
+	if !g.exiting && (verdict.Transient || g.settling.hold(p, appeared, time.Now())) {
+		return
+	}
+	g.settling.over(p)
+	row := g.row(p, verdict, Added)
+	g.settleResult(row, g.restorer.Remove(p), Removed)
+}
+
+// present reports whether something other than a directory stands at p. New
+// directories are no change: what is put into them is.
+func (g *Guard) present(p rules.Path) bool {
+	dir, err := g.Trees.Dir(p.Dir())
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	info, err := dir.Stat(p.Base())
+	if err != nil {
+		return errors.Is(err, safefile.ErrMounted)
+	}
+	return info.Kind != safefile.Directory
+}

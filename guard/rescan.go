@@ -1,0 +1,213 @@
+package guard
+
+import (
+	"context"
+	"time"
+
+	"cage/internal/safefile"
+	"cage/rules"
+	"cage/snapshot"
+)
+
+// rescan is the state of the full comparison that runs beside the loop.
+type rescan struct {
+	done    chan findings
+	running bool
+	// again is what was asked for meanwhile.
+	again    *request
+	took     time.Duration
+	walked   time.Time
+	walkTook time.Duration
+}
+
+// request says what a rescan has to do beside comparing.
+type request struct {
+	// refresh sets watches again that were lost.
+	refresh bool
+	// walk looks for new names.
+	walk bool
+}
+
+// findings are what a rescan saw: it judges nothing that can be put back.
+type findings struct {
+	dirty    []rules.Path
+	observed []observation
+	moved    []rules.Anchor
+	took     time.Duration
+	walkTook time.Duration
+	walked   bool
+}
+
+// observation is a change to a path that is not put back.
+type observation struct {
+	path    rules.Path
+	verdict rules.Verdict
+	kind    Kind
+	outcome Outcome
+	note    Note
+	before  snapshot.Digest
+	after   snapshot.Digest
+}
+
+// walkShare bounds what walks cost: one takes at most a hundredth of the time.
+const walkShare = 100
+
+// planRescan sets the alarm for the next rescan, which comes no sooner than
+// the last one took.
+func (g *Guard) planRescan(t timers) {
+	if g.Mode == AtExit {
+		return
+	}
+	t.rescan.Reset(max(g.Interval, g.rescan.took))
+}
+
+// startRescan compares everything, and walks for new names where that is due
+// or asked for. One runs at a time.
+func (g *Guard) startRescan(ctx context.Context, r request) {
+	if g.rescan.running {
+		if again := g.rescan.again; again != nil {
+			r.refresh, r.walk = r.refresh || again.refresh, r.walk || again.walk
+		}
+		g.rescan.again = &r
+		return
+	}
+	pace := max(g.WalkInterval, walkShare*g.rescan.walkTook)
+	r.walk = r.walk || time.Since(g.rescan.walked) >= pace
+	g.rescan.running, g.rescan.again = true, nil
+	g.beside.Add(1)
+	go func() {
+		defer g.beside.Done()
+		g.rescan.done <- g.compareAll(ctx, r)
+	}()
+}
+
+func (g *Guard) takeFindings(ctx context.Context, found findings) {
+	g.rescan.running, g.rescan.took = false, found.took
+	if found.walked {
+		g.rescan.walked, g.rescan.walkTook = time.Now(), found.walkTook
+	}
+	g.digest(found)
+	g.noteWatch()
+	if again := g.rescan.again; again != nil {
+		g.startRescan(ctx, *again)
+	}
+}
+
+// digest turns findings into dirty paths and rows.
+func (g *Guard) digest(found findings) {
+	for _, p := range found.dirty {
+		g.dirty.add(p)
+	}
+	for _, o := range found.observed {
+		if !g.aside[o.path] {
+			g.list(o)
+		}
+	}
+	g.noteGround(found.moved)
+}
+
+// noteGround says once that the ground moved, and makes its rows.
+func (g *Guard) noteGround(moved []rules.Anchor) {
+	if len(moved) == 0 {
+		return
+	}
+	for _, a := range moved {
+		verdict := rules.Verdict{Rule: Ground, Source: rules.Builtin, Mode: rules.Revert}
+		row := g.row(rules.Path{Anchor: a}, verdict, Modified)
+		row.Outcome, row.Code = RevertFailed, "ESTALE"
+	}
+	if !g.moved {
+		g.moved = true
+		g.emit(GroundMoved{Anchors: moved})
+	}
+}
+
+// compareAll looks at every path of the baseline and, if asked, at every
+// directory. It changes nothing.
+func (g *Guard) compareAll(ctx context.Context, r request) findings {
+	if r.refresh && g.Watcher != nil {
+		g.Watcher.Refresh() // before anything is read, so that nothing falls between
+	}
+	started := time.Now()
+	found := findings{moved: g.Trees.Moved()}
+	look := snapshot.NewLooker(g.Trees, g.Store, g.FileBytes)
+	defer look.Forget()
+	for _, p := range g.Manifest.Paths() {
+		if ctx.Err() != nil {
+			return found
+		}
+		e, _ := g.Manifest.Entry(p)
+		if sight := look.Compare(e); !sight.Same {
+			g.find(ctx, look, e, sight, &found)
+		}
+	}
+	found.took = time.Since(started)
+	if r.walk {
+		g.findNew(&found, look)
+		found.walked, found.walkTook = true, time.Since(started)-found.took
+	}
+	return found
+}
+
+// find sorts a difference: what can be put back is for the loop to judge.
+func (g *Guard) find(ctx context.Context, look *snapshot.Looker, e *snapshot.Entry, sight snapshot.Sight, found *findings) {
+	if g.guards(e) {
+		found.dirty = append(found.dirty, e.Path)
+		return
+	}
+	o := observation{
+		path: e.Path, verdict: e.Verdict, kind: kindOf(sight), outcome: g.leave(e.Verdict),
+		before: e.State.Digest, after: look.Digest(e, sight),
+	}
+	switch {
+	case e.Path.Anchor == rules.Outside:
+		o.note = TargetOutside
+	case g.harmless(ctx, e, sight):
+		o.outcome, o.note = Kept, GitBookkeeping
+	}
+	found.observed = append(found.observed, o)
+}
+
+// leave returns the outcome of a change that is not put back.
+func (g *Guard) leave(v rules.Verdict) Outcome {
+	switch {
+	case v.Mode == rules.Report:
+		return Kept
+	case g.Mode == ReportOnly:
+		return Reported
+	default:
+		return DetectOnly
+	}
+}
+
+// findNew walks for names that the baseline does not have.
+func (g *Guard) findNew(found *findings, look *snapshot.Looker) {
+	for _, p := range g.walk() {
+		if _, known := g.Manifest.Entry(p); known {
+			continue
+		}
+		v, covered := g.Plan.Classify(p)
+		switch {
+		case !covered:
+		case v.Mode == rules.Revert && g.Mode != ReportOnly:
+			found.dirty = append(found.dirty, p)
+		default:
+			found.observed = append(found.observed, observation{
+				path: p, verdict: v, kind: Added, outcome: g.leave(v), after: look.DigestNew(p),
+			})
+		}
+	}
+}
+
+// walk returns everything that the plan classifies and that stands in the
+// trees now. The watcher's walk watches the directories on its way.
+func (g *Guard) walk() []rules.Path {
+	if g.Watcher != nil && g.Mode == Live {
+		return g.Watcher.Scan().Paths()
+	}
+	var paths []rules.Path
+	snapshot.Walk(g.Trees, g.Plan, snapshot.Visitor{
+		Found: func(p rules.Path, _ safefile.Kind, _ rules.Verdict) { paths = append(paths, p) },
+	})
+	return paths
+}

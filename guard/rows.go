@@ -1,0 +1,207 @@
+package guard
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"cage/internal/gitrepo"
+	"cage/internal/kept"
+	"cage/internal/safefile"
+	"cage/rules"
+	"cage/snapshot"
+)
+
+// Note gives a reason beside an outcome.
+type Note string
+
+// The notes.
+const (
+	// GitBookkeeping: git's everyday rewriting of its config was kept.
+	GitBookkeeping Note = "git_bookkeeping"
+	// TargetOutside: the target of a protected link lies outside the root,
+	// where nothing is restored.
+	TargetOutside Note = "link_target_outside"
+)
+
+// Ground is the rule of the row that says that another directory stands where
+// an anchor stood.
+const Ground rules.Rule = "ground"
+
+// Row is one path on which a difference was seen, also if it is whole again.
+type Row struct {
+	Path    rules.Path
+	Verdict rules.Verdict
+	Kind    Kind
+	Outcome Outcome
+	// Code is the errno's name of a failure.
+	Code string
+	// Before and After are zero where there was nothing to digest.
+	Before snapshot.Digest
+	After  snapshot.Digest
+	// Restores counts successful restores.
+	Restores int
+	// Displaced are the places of displaced versions; Lost counts those that
+	// could not be kept.
+	Displaced []string
+	Lost      int
+	Unset     []safefile.UnsetAttr
+	Note      Note
+
+	// unchanged counts restores whose displaced version was the baseline after
+	// all.
+	unchanged int
+}
+
+// row returns the row of a path, made when it is first needed.
+func (g *Guard) row(p rules.Path, verdict rules.Verdict, kind Kind) *Row {
+	row := g.rows[p]
+	if row == nil {
+		row = &Row{Path: p, Verdict: verdict}
+		g.rows[p] = row
+		g.countChanged(row)
+	}
+	row.Kind = kind
+	return row
+}
+
+// countChanged counts paths under revert rules, and says when they are too
+// many to answer.
+func (g *Guard) countChanged(row *Row) {
+	if row.Verdict.Mode != rules.Revert {
+		return
+	}
+	if g.changed++; g.changed == MaxChanged+1 {
+		g.emit(TooMany{Path: row.Path, Rule: row.Verdict.Rule, Changed: g.changed})
+	}
+}
+
+// whole notes that a path which could not be put back stands as it should.
+func (g *Guard) whole(p rules.Path) {
+	if row := g.rows[p]; row != nil && row.Outcome == RevertFailed {
+		row.Outcome, row.Code = Reverted, ""
+		if row.Kind == Added {
+			row.Outcome = Removed
+		}
+	}
+}
+
+// list notes a change that is left as it is.
+func (g *Guard) list(o observation) {
+	row := g.row(o.path, o.verdict, o.kind)
+	news := row.Outcome == ""
+	row.Before, row.After = o.before, o.after
+	if row.Restores == 0 || o.outcome != Kept {
+		row.Outcome = o.outcome
+	}
+	if o.note != "" {
+		row.Note = o.note
+	}
+	if news {
+		g.emit(Listed{Path: o.path, Verdict: o.verdict, Kind: o.kind, Outcome: row.Outcome, Note: row.Note})
+	}
+}
+
+// takeSealed writes into the rows what became of displaced versions.
+func (g *Guard) takeSealed() {
+	for _, sealed := range g.Keeper.Take() {
+		p, ok := g.restores[sealed.Tag]
+		if !ok {
+			p = sealed.Path
+		}
+		row := g.rows[p]
+		if row == nil {
+			continue
+		}
+		if sealed.Path == p {
+			g.explain(row, sealed)
+		}
+		switch {
+		case sealed.Place != "":
+			row.addPlace(sealed.Place)
+		case sealed.Err != nil:
+			row.Lost++
+		}
+	}
+}
+
+func (row *Row) addPlace(place string) {
+	if !slices.Contains(row.Displaced, place) {
+		row.Displaced = append(row.Displaced, place)
+	}
+}
+
+// explain says what a restore displaced, and takes it back where that was the
+// baseline itself: it was no change.
+func (g *Guard) explain(row *Row, sealed kept.Sealed) {
+	if _, restored := g.restores[sealed.Tag]; !restored {
+		row.After = sealed.Digest
+		return
+	}
+	delete(g.restores, sealed.Tag)
+	if g.wasBaseline(row.Path, sealed) {
+		row.unchanged++
+		g.emit(Explained{Tag: sealed.Tag, Unchanged: true})
+		return
+	}
+	row.After = sealed.Digest
+	g.emit(Explained{Tag: sealed.Tag, State: g.gitState(row.Path, sealed)})
+}
+
+func (g *Guard) wasBaseline(p rules.Path, sealed kept.Sealed) bool {
+	e, ok := g.Manifest.Entry(p)
+	return ok && e.State.Kind == safefile.Regular && sealed.Info.Kind == safefile.Regular &&
+		sealed.Digest == e.State.Digest && sealed.Info.Perm == e.State.Perm &&
+		sealed.Info.UID == e.State.UID && sealed.Info.GID == e.State.GID &&
+		safefile.SameAttrs(sealed.Attrs, e.State.Attrs)
+}
+
+// gitState returns what git would record for a displaced version.
+func (g *Guard) gitState(p rules.Path, sealed kept.Sealed) *gitrepo.State {
+	if g.Git == nil || p.Anchor != rules.Root || len(sealed.Identity) == 0 {
+		return nil
+	}
+	const ownerExecute = 0o100
+	state := &gitrepo.State{Path: p.Rel, Blob: hexOf(sealed.Identity), Mode: gitrepo.ModeFile}
+	if sealed.Info.Perm&ownerExecute != 0 {
+		state.Mode = gitrepo.ModeExecutable
+	}
+	return state
+}
+
+// explainAbsence says that a restore displaced nothing.
+func (g *Guard) explainAbsence(tag int, p rules.Path) {
+	delete(g.restores, tag)
+	var state *gitrepo.State
+	if g.Git != nil && p.Anchor == rules.Root {
+		state = &gitrepo.State{Path: p.Rel}
+	}
+	g.emit(Explained{Tag: tag, State: state})
+}
+
+// Rows returns what was seen of every changed path, sorted by path. Restores
+// that turned out to answer no change are left out.
+func (g *Guard) Rows() []Row {
+	var rows []Row
+	for _, p := range slices.SortedFunc(maps.Keys(g.rows), rules.Path.Compare) {
+		row := *g.rows[p]
+		if row.unchanged > 0 && row.unchanged == row.Restores && row.Outcome == Reverted && row.Note == "" {
+			continue
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// LiveRestores returns how many restores there were before the sweep.
+func (g *Guard) LiveRestores() int { return g.live }
+
+func mergeUnset(known, more []safefile.UnsetAttr) []safefile.UnsetAttr {
+	for _, attr := range more {
+		same := func(a safefile.UnsetAttr) bool { return a.Name == attr.Name && errors.Is(a.Err, attr.Err) }
+		if !slices.ContainsFunc(known, same) {
+			known = append(known, attr)
+		}
+	}
+	return known
+}

@@ -1,0 +1,43 @@
+package guard
+
+import "context"
+
+// sweeps bounds how often the last comparison is repeated because something
+// was still found changed.
+const sweeps = 5
+
+// Sweep compares everything one last time, when nothing of the run is left to
+// change it, and restores what is left. With it the session is over: paths
+// that were left alone are put back too, and nothing settles any more.
+func (g *Guard) Sweep(ctx context.Context) {
+	g.do(func() { g.sweep(ctx) })
+}
+
+func (g *Guard) sweep(ctx context.Context) {
+	g.exiting = true
+	g.takeFinishedRescan()
+	for range sweeps {
+		found := g.compareAll(ctx, request{walk: true})
+		g.digest(found)
+		if g.dirty.len() == 0 {
+			break
+		}
+		for range g.dirty.len() {
+			g.judge(ctx, g.dirty.take())
+		}
+	}
+	g.noteWatch()
+}
+
+// takeFinishedRescan waits for the rescan that is under way: what it reads must
+// not be older than the sweep.
+func (g *Guard) takeFinishedRescan() {
+	if g.rescan.running {
+		g.digest(<-g.rescan.done)
+		g.rescan.running = false
+	}
+}
+
+// Seal takes the last displaced versions into the rows. The keeper must have
+// finished.
+func (g *Guard) Seal() { g.do(g.takeSealed) }
