@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,15 +34,22 @@ type State struct {
 // BlobID returns the object id that git gives content in an object format,
 // without any conversion that attributes might ask for.
 func BlobID(objectFormat string, content []byte) string {
+	h := NewBlob(objectFormat, int64(len(content)))
+	h.Write(content)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// NewBlob returns the hash that makes the object id of content of a size in
+// bytes, once the content has been written to it.
+func NewBlob(objectFormat string, size int64) hash.Hash {
 	var h hash.Hash
 	if objectFormat == SHA256 {
 		h = sha256.New()
 	} else {
 		h = sha1.New()
 	}
-	fmt.Fprintf(h, "blob %d\x00", len(content))
-	h.Write(content)
-	return hex.EncodeToString(h.Sum(nil))
+	fmt.Fprintf(h, "blob %d\x00", size)
+	return h
 }
 
 // CommittedBlob returns the object id of the regular file that HEAD records at
@@ -132,40 +138,30 @@ func (r *Repo) Held(ctx context.Context, states []State) ([]bool, error) {
 // committed returns what a commit records at the paths. A HEAD without a
 // commit records nothing.
 func (r *Repo) committed(ctx context.Context, commit string, paths []string) (records, error) {
-	found := records{}
-	for part := range parts(paths) {
-		out, err := r.ask(ctx, nil, append([]string{"ls-tree", "-z", "--full-tree", commit, "--"}, part...)...)
-		var refused *Error
-		if commit == "HEAD" && errors.As(err, &refused) {
-			if head, headErr := r.head(ctx); head == "" && headErr == nil {
-				return records{}, nil
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		// mode, type, id; tab; path.
-		if err := found.add(out, 2); err != nil {
-			return nil, err
+	found := recordsAt(paths)
+	out, err := r.ask(ctx, nil, append([]string{"ls-tree", "-r", "-t", "-z", "--full-tree", commit, "--"}, scopes(paths)...)...)
+	var refused *Error
+	if commit == "HEAD" && errors.As(err, &refused) {
+		if head, headErr := r.head(ctx); head == "" && headErr == nil {
+			return found, nil
 		}
 	}
-	return found, nil
+	if err != nil {
+		return nil, err
+	}
+	// mode, type, id; tab; path.
+	return found, found.read(out, 2)
 }
 
 // staged returns what the index records at the paths, in any stage.
 func (r *Repo) staged(ctx context.Context, paths []string) (records, error) {
-	found := records{}
-	for part := range parts(paths) {
-		out, err := r.ask(ctx, nil, append([]string{"ls-files", "-s", "-z", "--full-name", "--"}, part...)...)
-		if err != nil {
-			return nil, err
-		}
-		// mode, id, stage; tab; path.
-		if err := found.add(out, 1); err != nil {
-			return nil, err
-		}
+	found := recordsAt(paths)
+	out, err := r.ask(ctx, nil, append([]string{"ls-files", "-s", "-z", "--full-name", "--"}, scopes(paths)...)...)
+	if err != nil {
+		return nil, err
 	}
-	return found, nil
+	// mode, id, stage; tab; path.
+	return found, found.read(out, 1)
 }
 
 // record is what git records at a path.
@@ -174,15 +170,32 @@ type record struct {
 	oid  string
 }
 
-// records are what a tree or an index records, by path.
+// records are what git records at the paths that it was asked about. Every one
+// of them is a key, though it may have nothing.
 type records map[string][]record
+
+// recordsAt returns records with nothing at the paths.
+func recordsAt(paths []string) records {
+	r := make(records, len(paths))
+	for _, path := range paths {
+		r[path] = nil
+	}
+	return r
+}
+
+// add adds what git records at a path, if it was asked about it.
+func (r records) add(path string, found record) {
+	if before, asked := r[path]; asked {
+		r[path] = append(before, found)
+	}
+}
 
 // errListing is returned for a listing that is not what git documents.
 var errListing = errors.New("git's listing is not understood")
 
-// add reads a listing whose entries are ended by a NUL: mode and further
-// words, one of them the object id, then a tab and the path.
-func (r records) add(listing []byte, idWord int) error {
+// read adds a listing whose entries are ended by a NUL: mode and two more
+// words, the one numbered idWord the object id, then a tab and the path.
+func (r records) read(listing []byte, idWord int) error {
 	for entry := range strings.SplitSeq(strings.TrimSuffix(string(listing), "\x00"), "\x00") {
 		if entry == "" {
 			continue
@@ -192,13 +205,22 @@ func (r records) add(listing []byte, idWord int) error {
 		if !found || len(fields) != 3 {
 			return errListing
 		}
-		mode, err := strconv.ParseUint(fields[0], 8, 32)
+		mode, err := parseMode(fields[0])
 		if err != nil {
-			return errListing
+			return err
 		}
-		r[path] = append(r[path], record{mode: uint32(mode), oid: fields[idWord]})
+		r.add(path, record{mode: mode, oid: fields[idWord]})
 	}
 	return nil
+}
+
+// parseMode reads a mode as git prints it.
+func parseMode(s string) (uint32, error) {
+	mode, err := strconv.ParseUint(s, 8, 32)
+	if err != nil {
+		return 0, errListing
+	}
+	return uint32(mode), nil
 }
 
 // hold reports whether one of the records is the state.
@@ -241,25 +263,30 @@ func askablePaths(states []State) []string {
 	return slices.Compact(paths)
 }
 
-// maxArguments is how many bytes of paths go on one command line. Linux takes
-// at least 128 KiB of arguments and environment together, other systems more.
-const maxArguments = 48 << 10
+// maxScopes is how many paths a question is limited to. git compares every
+// entry of every tree with each of them, so that thousands would take it
+// minutes.
+const maxScopes = 32
 
-// parts yields paths in portions that fit on a command line.
-func parts(paths []string) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		start, size := 0, 0
-		for i, path := range paths {
-			if size > 0 && size+len(path) > maxArguments {
-				if !yield(paths[start:i]) {
-					return
-				}
-				start, size = i, 0
+// scopes returns at most maxScopes paths that the given ones are or lie below,
+// the deepest given up first. None means everything.
+func scopes(paths []string) []string {
+	covering := slices.Clone(paths)
+	for len(covering) > maxScopes {
+		deepest := 0
+		for _, path := range covering {
+			deepest = max(deepest, strings.Count(path, "/"))
+		}
+		if deepest == 0 {
+			return nil
+		}
+		for i, path := range covering {
+			if strings.Count(path, "/") == deepest {
+				covering[i] = path[:strings.LastIndexByte(path, '/')]
 			}
-			size += len(path) + 1
 		}
-		if start < len(paths) {
-			yield(paths[start:])
-		}
+		slices.Sort(covering)
+		covering = slices.Compact(covering)
 	}
+	return covering
 }
