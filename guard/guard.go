@@ -22,18 +22,6 @@ import (
 	"cage/watch"
 )
 
-// Mode says when a guard restores.
-type Mode uint8
-
-const (
-	// Live restores while the session runs and at its end.
-	Live Mode = iota
-	// AtExit compares and restores once, at the end.
-	AtExit
-	// ReportOnly compares at every rescan and restores nothing.
-	ReportOnly
-)
-
 // MaxChanged is how many paths under revert rules may change before a session
 // is no longer one that restoring can answer.
 const MaxChanged = 5000
@@ -46,11 +34,14 @@ type Options struct {
 	Manifest *snapshot.Manifest
 	Store    *snapshot.Store
 	Keeper   *kept.Keeper
-	// Watcher gives the hints; nil where nothing is watched.
+	// Watcher gives the hints; nil where there is no live restore.
 	Watcher *watch.Watcher
 	// Git is nil outside git.
-	Git  *gitrepo.Repo
-	Mode Mode
+	Git *gitrepo.Repo
+	// Restores is false where changes are only listed.
+	Restores bool
+	// Rescans is false where there is nothing but the sweep.
+	Rescans bool
 	// Interval is the time between two rescans.
 	Interval time.Duration
 	// WalkInterval is the time between two walks for new names.
@@ -119,7 +110,7 @@ func (g *Guard) Run(ctx context.Context) {
 	defer g.beside.Wait()
 	defer g.look.Forget()
 	var hints <-chan struct{}
-	if g.Watcher != nil && g.Mode == Live {
+	if g.Watcher != nil {
 		hints = g.Watcher.Ready()
 	}
 	timers := newTimers()

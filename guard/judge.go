@@ -48,7 +48,7 @@ func (g *Guard) judgeEntry(ctx context.Context, e *snapshot.Entry) {
 
 // guards reports whether the guard puts e back in this run.
 func (g *Guard) guards(e *snapshot.Entry) bool {
-	return e.Verdict.Mode == rules.Revert && e.Restorable() && g.Mode != ReportOnly
+	return e.Verdict.Mode == rules.Revert && e.Restorable() && g.Restores
 }
 
 // settles reports whether what was seen may be half of an honest write that
@@ -148,7 +148,7 @@ func (g *Guard) fail(row *Row, err error) {
 // judgeNew judges a path that the baseline does not have.
 func (g *Guard) judgeNew(p rules.Path) {
 	verdict, covered := g.Plan.Classify(p)
-	if !covered || verdict.Mode != rules.Revert || g.Mode == ReportOnly {
+	if !covered || verdict.Mode != rules.Revert || !g.Restores {
 		g.settling.over(p)
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
 )
@@ -55,7 +54,7 @@ const walkShare = 100
 // planRescan sets the alarm for the next rescan, which comes no sooner than
 // the last one took.
 func (g *Guard) planRescan(t timers) {
-	if g.Mode == AtExit {
+	if !g.Rescans {
 		return
 	}
 	t.rescan.Reset(max(g.Interval, g.rescan.took))
@@ -173,7 +172,7 @@ func (g *Guard) leave(v rules.Verdict) Outcome {
 	switch {
 	case v.Mode == rules.Report:
 		return Kept
-	case g.Mode == ReportOnly:
+	case !g.Restores:
 		return Reported
 	default:
 		return DetectOnly
@@ -189,7 +188,7 @@ func (g *Guard) findNew(found *findings, look *snapshot.Looker) {
 		v, covered := g.Plan.Classify(p)
 		switch {
 		case !covered:
-		case v.Mode == rules.Revert && g.Mode != ReportOnly:
+		case v.Mode == rules.Revert && g.Restores:
 			found.dirty = append(found.dirty, p)
 		default:
 			found.observed = append(found.observed, observation{
@@ -202,12 +201,8 @@ func (g *Guard) findNew(found *findings, look *snapshot.Looker) {
 // walk returns everything that the plan classifies and that stands in the
 // trees now. The watcher's walk watches the directories on its way.
 func (g *Guard) walk() []rules.Path {
-	if g.Watcher != nil && g.Mode == Live {
+	if g.Watcher != nil {
 		return g.Watcher.Scan().Paths()
 	}
-	var paths []rules.Path
-	snapshot.Walk(g.Trees, g.Plan, snapshot.Visitor{
-		Found: func(p rules.Path, _ safefile.Kind, _ rules.Verdict) { paths = append(paths, p) },
-	})
-	return paths
+	return snapshot.Look(g.Trees, g.Plan).Found
 }

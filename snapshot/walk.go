@@ -88,3 +88,29 @@ func (v Visitor) deny(dir rules.Path, err error) {
 		v.Denied(dir, err)
 	}
 }
+
+// Survey is what a walk of the trees met.
+type Survey struct {
+	// Found is everything that the plan classifies.
+	Found []rules.Path
+	// Denied are directories that could not be entered.
+	Denied []rules.Path
+	// Covered are the directories that are, or lie in, trees under a revert
+	// rule.
+	Covered []rules.Path
+}
+
+// Look walks the trees for everything that the plan classifies.
+func Look(trees *Trees, plan *rules.Plan) Survey {
+	var s Survey
+	Walk(trees, plan, Visitor{
+		Enter: func(dir rules.Path) {
+			if plan.Covers(dir) {
+				s.Covered = append(s.Covered, dir)
+			}
+		},
+		Found:  func(p rules.Path, _ safefile.Kind, _ rules.Verdict) { s.Found = append(s.Found, p) },
+		Denied: func(dir rules.Path, _ error) { s.Denied = append(s.Denied, dir) },
+	})
+	return s
+}
