@@ -1,0 +1,175 @@
+package spawn
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"cage/internal/proc"
+)
+
+// keeper is the hidden stage: it starts the command, is the parent of every
+// orphan of the run, and ends when nothing is left of it.
+type keeper struct {
+	tree    *proc.Tree
+	notices *sender
+	working sync.WaitGroup
+}
+
+// keep is the whole life of a keeper process. It returns when nothing is left
+// of the run, or when its orders have ended: the command then dies with it.
+func keep() error {
+	// The command must not be able to give orders.
+	unix.CloseOnExec(ordersFD)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("shielding the keeper from its command: %w", err)
+	}
+	if err := shrugOffSignals(); err != nil {
+		return err
+	}
+	socket := os.NewFile(ordersFD, "orders")
+	decoder := gob.NewDecoder(socket)
+	var what request
+	if err := decoder.Decode(&what); err != nil {
+		return fmt.Errorf("this is a stage that the program starts by itself: %w", err)
+	}
+	k := keeper{notices: newSender(socket)}
+	if err := k.start(what); err != nil {
+		return k.notices.send(refusal(err))
+	}
+	if err := k.notices.send(notice{Event: started, Command: k.tree.Command()}); err != nil {
+		return err
+	}
+	orders := make(chan order)
+	go func() {
+		defer close(orders)
+		for {
+			var o order
+			if decoder.Decode(&o) != nil {
+				return
+			}
+			orders <- o
+		}
+	}()
+	return k.serve(orders)
+}
+
+func (k *keeper) start(what request) error {
+	reaper, err := proc.NewReaper()
+	if err != nil {
+		return err
+	}
+	k.tree, err = reaper.Start(proc.Spec{
+		Path: what.Path, Args: what.Args, Env: what.Env, Dir: what.Dir,
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+	})
+	return err
+}
+
+// refusal keeps what startError needs to explain an error.
+func refusal(err error) notice {
+	var errno syscall.Errno
+	var path *fs.PathError
+	if errors.As(err, &path) && errors.As(err, &errno) {
+		return notice{Event: refused, Errno: errno}
+	}
+	return notice{Event: refused, Error: err.Error()}
+}
+
+func (k *keeper) serve(orders <-chan order) error {
+	died := k.tree.Exited()
+	for {
+		select {
+		case o, open := <-orders:
+			if !open {
+				return errors.New("its orders have ended before its command")
+			}
+			k.working.Go(func() { k.obey(o) })
+		case exit := <-died:
+			if err := k.notices.send(notice{Event: exited, Exit: exit}); err != nil {
+				return err
+			}
+			died = nil
+		case <-k.tree.Gone():
+			return k.finish(died)
+		}
+	}
+}
+
+// finish says the last things. The exit was delivered before the end of the
+// tree, though maybe not taken.
+func (k *keeper) finish(died <-chan proc.Exit) error {
+	if died != nil {
+		if err := k.notices.send(notice{Event: exited, Exit: <-died}); err != nil {
+			return err
+		}
+	}
+	if err := k.notices.send(notice{Event: gone}); err != nil {
+		return err
+	}
+	k.working.Wait()
+	return nil
+}
+
+func (k *keeper) obey(o order) {
+	answer := notice{Event: answered, Number: o.Number}
+	switch o.Verb {
+	case list:
+		processes, err := k.tree.Processes()
+		if err != nil {
+			answer.Error = err.Error()
+		}
+		answer.Processes = processes
+	case terminate:
+		answer.Count = k.tree.Terminate()
+	case kill:
+		answer.Killed = k.tree.Kill(o.Patience)
+	}
+	// Fails when whoever gave the order is gone, which ends serve as well.
+	_ = k.notices.send(answer)
+}
+
+// shrugOffSignals lets the signals pass by that a terminal or a person sends
+// to the whole process group: they are for the command and for whoever gives
+// the orders. They are received and dropped, not ignored, because the command
+// would inherit that. Those that were ignored from the start stay so: to
+// receive them would end it for the command too.
+func shrugOffSignals() error {
+	ignored, err := ignoredSignals()
+	if err != nil {
+		return err
+	}
+	dropped := make(chan os.Signal, 1)
+	for _, sig := range []unix.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2,
+		unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU,
+	} {
+		if ignored&(1<<(sig-1)) == 0 {
+			signal.Notify(dropped, sig)
+		}
+	}
+	return nil
+}
+
+// ignoredSignals returns the mask of the signals that this process ignores.
+func ignoredSignals() (uint64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, fmt.Errorf("reading the ignored signals: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if hex, found := strings.CutPrefix(line, "SigIgn:"); found {
+			return strconv.ParseUint(strings.TrimSpace(hex), 16, 64)
+		}
+	}
+	return 0, errors.New("reading the ignored signals: /proc/self/status does not tell")
+}

@@ -1,0 +1,199 @@
+package spawn
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cage/internal/proc"
+)
+
+var errKeeperLost = errors.New("the run's keeper is gone")
+
+// kept is a tree that a keeper holds.
+type kept struct {
+	command proc.ID
+	exited  chan proc.Exit
+	gone    chan struct{}
+	// lost is closed when the keeper says nothing more, which is after gone
+	// unless something ended it.
+	lost chan struct{}
+
+	orders *sender
+
+	mu      sync.Mutex
+	number  uint64
+	waiting map[uint64]chan<- notice
+}
+
+func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
+	if !s.entered {
+		return nil, fmt.Errorf("the program has other children, so that a run needs a keeper: %w", ErrNoStage)
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	_, err = r.Attend(proc.Spec{
+		// The kernel's own link to this binary, also when its name is gone.
+		Path:  "/proc/self/exe",
+		Args:  []string{keeperName},
+		Env:   os.Environ(),
+		Files: append(spec.Files[:3:3], theirs),
+	})
+	theirs.Close()
+	if err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("starting the keeper: %w", err)
+	}
+	k := &kept{
+		exited:  make(chan proc.Exit, 1),
+		gone:    make(chan struct{}),
+		lost:    make(chan struct{}),
+		orders:  newSender(ours),
+		waiting: make(map[uint64]chan<- notice),
+	}
+	decoder := gob.NewDecoder(ours)
+	if err := k.begin(decoder, spec); err != nil {
+		// Without its orders the keeper ends.
+		ours.Close()
+		return nil, c.startError(spec, err)
+	}
+	go k.listen(decoder, ours)
+	return &Run{Tree: k, mechanism: Keeper}, nil
+}
+
+// begin asks for the command and waits until it runs.
+func (k *kept) begin(decoder *gob.Decoder, spec proc.Spec) error {
+	if err := k.orders.send(request{Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir}); err != nil {
+		return fmt.Errorf("asking the keeper for the command: %w", err)
+	}
+	var first notice
+	if err := decoder.Decode(&first); err != nil {
+		return fmt.Errorf("waiting for the keeper: %w", err)
+	}
+	switch {
+	case first.Event == started:
+		k.command = first.Command
+		return nil
+	case first.Errno != 0:
+		return &fs.PathError{Op: "exec", Path: spec.Path, Err: first.Errno}
+	default:
+		return fmt.Errorf("the keeper refuses: %s", first.Error)
+	}
+}
+
+// listen takes what the keeper says until it says nothing more.
+func (k *kept) listen(decoder *gob.Decoder, socket *os.File) {
+	defer socket.Close()
+	defer close(k.lost)
+	running := true
+	for {
+		var n notice
+		if decoder.Decode(&n) != nil {
+			break
+		}
+		switch n.Event {
+		case exited:
+			running = false
+			k.exited <- n.Exit
+		case gone:
+			close(k.gone)
+		case answered:
+			k.deliver(n)
+		}
+	}
+	if running {
+		// Its parent-death signal.
+		k.exited <- proc.Exit{Signal: unix.SIGKILL}
+	}
+}
+
+func (k *kept) deliver(n notice) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if reply, asked := k.waiting[n.Number]; asked {
+		delete(k.waiting, n.Number)
+		reply <- n
+	}
+}
+
+// ask gives an order and waits for the answer.
+func (k *kept) ask(o order) (notice, error) {
+	reply := make(chan notice, 1)
+	k.mu.Lock()
+	k.number++
+	o.Number = k.number
+	k.waiting[o.Number] = reply
+	k.mu.Unlock()
+	if k.orders.send(o) != nil {
+		// Nobody reads it any more. What was said before is still heard.
+		<-k.lost
+		return notice{}, errKeeperLost
+	}
+	select {
+	case n := <-reply:
+		return n, nil
+	case <-k.lost:
+	}
+	// The answer may have been its last word.
+	select {
+	case n := <-reply:
+		return n, nil
+	default:
+		return notice{}, errKeeperLost
+	}
+}
+
+func (k *kept) Command() proc.ID { return k.command }
+
+func (k *kept) Exited() <-chan proc.Exit { return k.exited }
+
+func (k *kept) Gone() <-chan struct{} { return k.gone }
+
+func (k *kept) isGone() bool {
+	select {
+	case <-k.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+func (k *kept) Processes() ([]proc.Process, error) {
+	if k.isGone() {
+		return nil, nil
+	}
+	answer, err := k.ask(order{Verb: list})
+	switch {
+	case k.isGone():
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("listing the run: %w", err)
+	case answer.Error != "":
+		return nil, fmt.Errorf("listing the run: %s", answer.Error)
+	default:
+		return answer.Processes, nil
+	}
+}
+
+func (k *kept) Terminate() int {
+	// Without an answer nobody was told.
+	answer, _ := k.ask(order{Verb: terminate})
+	return answer.Count
+}
+
+func (k *kept) Kill(patience time.Duration) proc.Killed {
+	answer, err := k.ask(order{Verb: kill, Patience: patience})
+	if err != nil {
+		// The keeper ends by itself only when nothing is left.
+		return proc.Killed{Proved: k.isGone()}
+	}
+	return answer.Killed
+}

@@ -1,0 +1,123 @@
+// Package spawn starts a command and holds on to everything that descends from
+// it until that is gone.
+//
+// It promises that the command is found as a shell would find it, shares the
+// caller's session, process group and terminal, dies with whoever keeps it
+// (where the system has a parent-death signal), and that Gone speaks of this
+// command's descendants alone: children that the program had before are not
+// awaited and not signalled. Where there are any, the run gets a keeper: the
+// same binary, started again into a hidden stage, which becomes the parent of
+// every orphan of the run in the program's place.
+//
+// It does not decide when a run ends; package halt gives the orders. It knows
+// nothing of the files that the command changes.
+package spawn
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"cage/internal/proc"
+)
+
+// The mechanisms by which a run is held.
+const (
+	// Subreaper: this program is the parent of every orphan of the run.
+	Subreaper = "subreaper"
+	// Keeper: a process of its own is.
+	Keeper = "keeper"
+	// ProcessList: the system has no subreaper; what was never listed while
+	// its parent lived is not found.
+	ProcessList = "process-list"
+)
+
+// ErrNoStage is returned where a run needs a hidden stage and main did not
+// begin with Main.
+var ErrNoStage = errors.New("the program does not call spawn.Main first")
+
+// Stage is the permission to start the program's own binary into a hidden
+// stage. Only Main gives one out; the zero Stage serves every run that needs no
+// stage.
+type Stage struct{ entered bool }
+
+// Command says what to run.
+type Command struct {
+	// Path is the command as a user types it: a name that is looked up in
+	// PATH, relative entries included, or a path.
+	Path string
+	// Args are the arguments after the name.
+	Args []string
+	// Env is the whole environment; nil stands for the program's own.
+	Env []string
+	// Dir is the directory to start in; the current one where it is empty.
+	Dir string
+	// The standard streams; nil is the null device.
+	Stdin, Stdout, Stderr *os.File
+}
+
+// Tree is a command with everything that descends from it.
+type Tree interface {
+	// Command identifies the command itself.
+	Command() proc.ID
+	// Exited delivers, once, how the command ended. What it started may live on.
+	Exited() <-chan proc.Exit
+	// Gone is closed when nothing is left.
+	Gone() <-chan struct{}
+	// Processes lists what lives, parents before children; a process younger
+	// than the listing may be missing.
+	Processes() ([]proc.Process, error)
+	// Terminate sends SIGTERM to every process, wakes those that are stopped,
+	// and returns how many took it.
+	Terminate() int
+	// Kill sends SIGKILL until nothing is left, or until nothing but what
+	// refuses to die was found for as long as patience.
+	Kill(patience time.Duration) proc.Killed
+}
+
+// Run is a command that was started.
+type Run struct {
+	Tree
+	mechanism string
+}
+
+// Mechanism says how the run is held: Subreaper, Keeper or ProcessList.
+func (r *Run) Mechanism() string { return r.mechanism }
+
+// Start starts a command. A command that cannot be run is a *StartError.
+//
+// The Reaper is the program's own. Where children stood before it the run is
+// given a keeper. A keeper that is killed takes the command with it: Exited
+// then delivers SIGKILL, and Kill proves nothing any more.
+func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
+	spec, err := c.spec()
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Foreign()) > 0 {
+		return s.startKept(r, c, spec)
+	}
+	tree, err := r.Start(spec)
+	if err != nil {
+		return nil, c.startError(spec, err)
+	}
+	return &Run{Tree: tree, mechanism: ownMechanism}, nil
+}
+
+func (c Command) spec() (proc.Spec, error) {
+	path, err := c.find()
+	if err != nil {
+		return proc.Spec{}, err
+	}
+	env := c.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	return proc.Spec{
+		Path:  path,
+		Args:  append([]string{c.Path}, c.Args...),
+		Env:   env,
+		Dir:   c.Dir,
+		Files: []*os.File{c.Stdin, c.Stdout, c.Stderr},
+	}, nil
+}
