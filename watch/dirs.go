@@ -23,7 +23,8 @@ var errNoInstance = errors.New("no instance to watch with")
 type dirs struct {
 	mu       sync.Mutex
 	instance *fsnotify.Watcher // nil where none could be had
-	// watched are the absolute paths that watches were set by. A watch that
+	// watched are the absolute paths that watches were set by: all that
+	// fsnotify knows, and those that it took for another one's. A watch that
 	// died stays here until the event of that has it dropped.
 	watched map[string]struct{}
 	// doubtful is set where events of names were lost: a directory may have
@@ -95,13 +96,25 @@ func (d *dirs) add(abs string) error {
 	if d.instance == nil {
 		return errNoInstance
 	}
-	if err := d.instance.Add(abs); err != nil {
-		return err
+	// Noted first: the event that it moved must find it noted.
+	d.note(abs)
+	err := d.instance.Add(abs)
+	if err != nil {
+		d.unnote(abs)
 	}
+	return err
+}
+
+func (d *dirs) note(abs string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.watched[abs] = struct{}{}
-	return nil
+}
+
+func (d *dirs) unnote(abs string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.watched, abs)
 }
 
 // drop gives up the watches of directories that left their place, and of all
@@ -121,7 +134,7 @@ func (d *dirs) drop(left map[string]bool) {
 	if len(moved) == 0 {
 		return
 	}
-	for _, abs := range d.instance.WatchList() {
+	for _, abs := range d.list() {
 		if liesIn(abs, moved) {
 			d.remove(abs)
 		}
@@ -131,9 +144,7 @@ func (d *dirs) drop(left map[string]bool) {
 func (d *dirs) remove(abs string) {
 	// An error says that the watch died before.
 	_ = d.instance.Remove(abs)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.watched, abs)
+	d.unnote(abs)
 }
 
 // liesIn reports whether abs is below one of the directories.
@@ -201,11 +212,17 @@ func (w *Watcher) dirEvent(ev fsnotify.Event) {
 		return
 	}
 	w.hints.add(w.beneath(protected, p, ev.Name)...)
-	intact := true
-	if ev.Has(fsnotify.Remove|fsnotify.Rename) && w.dirs.has(ev.Name) {
-		intact = w.chores.leave(ev.Name, ev.Has(fsnotify.Rename))
+	if !ev.Has(fsnotify.Create | fsnotify.Remove | fsnotify.Rename) {
+		return
 	}
-	if ev.Has(fsnotify.Create) && p.Anchor != rules.Outside && w.plan.Enter(p) {
+	intact, enter := true, ev.Has(fsnotify.Create)
+	if w.dirs.has(ev.Name) {
+		// Whatever came or went, the watches set by this name may be on
+		// something else, and an exchange tells that the new came before it
+		// tells that the old went: what stands there is looked at again.
+		intact, enter = w.chores.leave(ev.Name, !ev.Has(fsnotify.Remove)), true
+	}
+	if enter && p.Anchor != rules.Outside && w.plan.Enter(p) {
 		intact = w.chores.appear(p) && intact
 	}
 	if !intact {

@@ -63,7 +63,10 @@ func (h *hints) lose(names bool) {
 	})
 }
 
-func (h *hints) remounted() { h.change(func() { h.batch.Remounted = true }) }
+// remounted says that other files may stand at any path now.
+func (h *hints) remounted() {
+	h.change(func() { h.batch.Remounted, h.batch.Rescan, h.batch.Walk = true, true, true })
+}
 
 func (h *hints) fail(err error) {
 	h.change(func() {

@@ -17,7 +17,9 @@ const mountTable = "/proc/self/mountinfo"
 // mounts wakes when a mount changes on the way to an anchor or beneath one.
 // No watch tells of that.
 type mounts struct {
-	table *os.File
+	// table is a bare descriptor: an os.File would be polled by the runtime
+	// too, and the kernel tells each change once for a descriptor.
+	table int
 	wake  int // eventfd that ends the waiting
 	seen  []mount
 }
@@ -48,13 +50,13 @@ func (w *Watcher) startMounts() {
 }
 
 func openMounts() (*mounts, error) {
-	table, err := os.Open(mountTable)
+	table, err := unix.Open(mountTable, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, &os.PathError{Op: "open", Path: mountTable, Err: err}
 	}
 	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		table.Close()
+		unix.Close(table)
 		return nil, os.NewSyscallError("eventfd", err)
 	}
 	return &mounts{table: table, wake: wake}, nil
@@ -63,9 +65,8 @@ func openMounts() (*mounts, error) {
 // wait returns true when the table changed since it last did, false when it is
 // to end (proc_pid_mountinfo(5): a change is exceptional data).
 func (m *mounts) wait() bool {
-	table := int32(m.table.Fd())
 	for {
-		set := []unix.PollFd{{Fd: table, Events: unix.POLLPRI}, {Fd: int32(m.wake), Events: unix.POLLIN}}
+		set := []unix.PollFd{{Fd: int32(m.table), Events: unix.POLLPRI}, {Fd: int32(m.wake), Events: unix.POLLIN}}
 		_, err := unix.Poll(set, -1)
 		if err == unix.EINTR {
 			continue
@@ -88,7 +89,7 @@ func (m *mounts) stop() {
 
 func (m *mounts) release() {
 	if m != nil {
-		m.table.Close()
+		unix.Close(m.table)
 		unix.Close(m.wake)
 	}
 }
@@ -113,8 +114,8 @@ func (w *Watcher) noteMounts() {
 		w.ledger.degrade(reason)
 	}
 	if !first {
+		w.dirs.distrust()
 		w.hints.remounted()
-		w.lose(true)
 	}
 }
 

@@ -1,0 +1,199 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// inNamespaces runs the test again in user and mount namespaces of its own,
+// where limits and mounts can be changed without concerning anybody. It
+// returns true there.
+func inNamespaces(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(insideEnv) != "" {
+		return true
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), insideEnv+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		Pdeathsig:   syscall.SIGKILL,
+	}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EACCES) {
+		t.Skipf("no user namespace to be had: %v", err)
+	}
+	if err != nil {
+		t.Errorf("in the namespaces: %v\n%s", err, out)
+	}
+	if strings.Contains(string(out), "--- SKIP") {
+		t.Skipf("in the namespaces:\n%s", out)
+	}
+	return false
+}
+
+// allow sets a limit of the own user namespace (namespaces(7)).
+func allow(t *testing.T, name string, n int) {
+	t.Helper()
+	if err := os.WriteFile("/proc/sys/user/"+name, []byte(strconv.Itoa(n)), 0); err != nil {
+		t.Skipf("the limit cannot be set: %v", err)
+	}
+}
+
+func manyDirectories(s *scene) {
+	for i := range 40 {
+		s.write(fmt.Sprintf("many/%02d/x", i), "x")
+	}
+}
+
+func TestWatchesExhausted(t *testing.T) {
+	if !inNamespaces(t) {
+		return
+	}
+	for _, limit := range []int{30, 6, 0} {
+		t.Run(strconv.Itoa(limit), func(t *testing.T) {
+			allow(t, "max_inotify_watches", limit)
+			s := newSceneWith(t, systemLimits(), manyDirectories)
+			got := s.w.Status()
+			if len(got.Degraded) != 1 || !strings.Contains(got.Degraded[0], "fs.inotify.max_user_watches") {
+				t.Errorf("degraded: %q", got.Degraded)
+			}
+			if got.Events != (limit > 0) || got.WatchedDirs+got.WatchedFiles > limit {
+				t.Errorf("status %+v", got)
+			}
+			if limit != 30 {
+				return
+			}
+			// What matters is watched: others gave way.
+			s.appendTo(s.abs("dir/deep/file.conf"))
+			s.write("infra/prod/new.tf", "x")
+			s.hinted("dir/deep/file.conf", "infra/prod/new.tf")
+			for _, p := range *s.w.protected.Load() {
+				if !s.w.inodes.armed(p) {
+					t.Errorf("%v is not watched", p)
+				}
+			}
+			// More can be had again.
+			allow(t, "max_inotify_watches", 1000)
+			s.w.Refresh()
+			s.w.Scan()
+			s.write("many/39/.env", "x")
+			s.hinted("many/39/.env")
+		})
+	}
+}
+
+func TestInstancesExhausted(t *testing.T) {
+	if !inNamespaces(t) {
+		return
+	}
+	for _, limit := range []int{0, 1} {
+		t.Run(strconv.Itoa(limit), func(t *testing.T) {
+			allow(t, "max_inotify_instances", limit)
+			s := newScene(t)
+			got := s.w.Status()
+			if len(got.Degraded) != 1 || !strings.Contains(got.Degraded[0], "fs.inotify.max_user_instances") {
+				t.Errorf("degraded: %q", got.Degraded)
+			}
+			if got.Events != (limit > 0) || got.WatchedFiles != 0 {
+				t.Errorf("status %+v", got)
+			}
+			allow(t, "max_inotify_instances", 128)
+			s.w.Refresh()
+			s.w.Scan()
+			if !s.w.Status().Events {
+				t.Error("still no events")
+			}
+			s.tellsByInode(".env")
+			s.write("src/.env.new", "x")
+			s.hinted("src/.env.new")
+		})
+	}
+}
+
+// TestOldInstanceStays has a loss and no new instance for it.
+func TestOldInstanceStays(t *testing.T) {
+	if !inNamespaces(t) {
+		return
+	}
+	s := newScene(t)
+	allow(t, "max_inotify_instances", 2)
+	s.w.lose(true)
+	s.w.Refresh()
+	if got := s.w.Status(); !got.Events || len(got.Degraded) != 1 {
+		t.Errorf("status %+v", got)
+	}
+	s.write("src/.env.new", "x")
+	s.hinted("src/.env.new")
+}
+
+func TestMountsAreNoticed(t *testing.T) {
+	if !inNamespaces(t) {
+		return
+	}
+	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		t.Skipf("mounts cannot be made: %v", err)
+	}
+	remounted := func(s *scene, what string) {
+		t.Helper()
+		s.until(func(b Batch) bool { return b.Remounted && b.Rescan && b.Walk },
+			func() { t.Errorf("not noticed: %s", what) })
+	}
+	s := newScene(t)
+	for _, name := range []string{"infra", ".env"} {
+		t.Cleanup(func() { unix.Unmount(s.abs(name), unix.MNT_DETACH) })
+	}
+	s.write("src/other", "x")
+	s.must(unix.Mount(s.abs("src/other"), s.abs(".env"), "", unix.MS_BIND, ""))
+	remounted(s, "a mount over a file")
+	s.must(unix.Mount(s.abs("src"), s.abs("infra"), "", unix.MS_BIND, ""))
+	remounted(s, "a mount over a directory")
+	s.must(unix.Unmount(s.abs("infra"), unix.MNT_DETACH))
+	remounted(s, "the end of a mount")
+	s.must(unix.Unmount(s.abs(".env"), unix.MNT_DETACH))
+	remounted(s, "the end of a mount")
+	s.w.Refresh()
+	s.w.Scan()
+	s.tellsByInode(".env")
+	s.write("infra/prod/new.tf", "x")
+	s.hinted("infra/prod/new.tf")
+}
+
+// TestUnmountedDirectories ends a mount of the start, whose watches go with it.
+func TestUnmountedDirectories(t *testing.T) {
+	if !inNamespaces(t) {
+		return
+	}
+	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		t.Skipf("mounts cannot be made: %v", err)
+	}
+	s := newSceneWith(t, systemLimits(), func(s *scene) {
+		s.must(unix.Mount("tmpfs", s.abs("infra"), "tmpfs", 0, ""))
+		s.Cleanup(func() { unix.Unmount(s.abs("infra"), unix.MNT_DETACH) })
+		s.write("infra/prod/main.tf", "mounted\n")
+	})
+	s.appendTo(s.abs("infra/prod/main.tf"))
+	s.hinted("infra/prod/main.tf")
+	s.must(unix.Unmount(s.abs("infra"), unix.MNT_DETACH))
+	s.until(func(b Batch) bool { return b.Remounted }, func() { t.Error("not noticed") })
+	s.w.Refresh()
+	s.w.Scan()
+	for _, abs := range s.w.dirs.list() {
+		if p := s.trees.Layout().Locate(abs); p.Within(s.path("infra")) {
+			t.Errorf("%q counts as watched", abs)
+		}
+	}
+	if s.w.inodes.armed(s.path("infra/prod/main.tf")) {
+		t.Error("a file that is gone counts as watched")
+	}
+}
