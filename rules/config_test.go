@@ -328,6 +328,10 @@ func TestErrors(t *testing.T) {
 	if got, want := bad.Error(), `.cage.yaml:1: unknown key "a"`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	_, bad = New(Inputs{Layout: ordinary(), Config: yamlFile("mode:\n" + strings.Repeat("k", 5000) + ": b")})
+	if len(bad.Error()) > 200 {
+		t.Errorf("a long key makes a message of %d bytes", len(bad.Error()))
+	}
 	_, bad = New(Inputs{Layout: ordinary(), Overrides: []string{"/x\x1b[2J"}})
 	if strings.ContainsRune(bad.Error(), '\x1b') {
 		t.Error("a control byte reaches the message")

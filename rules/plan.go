@@ -26,7 +26,7 @@ type File struct {
 // Git is what git says about the root. Its zero value, with a Layout without
 // git directories, stands for a root outside git.
 type Git struct {
-	// DotGitFile is set where `.git` at the root is a file.
+	// DotGitFile is set where `.git` at the root is a file or a link.
 	DotGitFile bool
 	// Hooks is the active hooks folder, as Layout.Locate names it; nil where
 	// it is the common directory's own.

@@ -53,7 +53,7 @@ func (v Verdict) fixed() bool { return v.Rule == GitControl || v.Rule == CageCon
 
 // or returns the verdict of two that counts.
 func (v Verdict) or(w Verdict) Verdict {
-	if w.beats(v) {
+	if w.Rule != "" && (v.Rule == "" || w.beats(v)) {
 		return w
 	}
 	return v
