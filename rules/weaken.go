@@ -67,7 +67,7 @@ func (p *Plan) reportsBuiltinAt(found []Path) error {
 // covers reports whether the entry matches a root-relative file.
 func (e *entry) covers(rel string) bool {
 	if e.isGlob {
-		return e.glob.match(rel) && scanned(rel)
+		return e.glob.match(rel) && scanned(Path{Rel: rel}.Dir().Rel)
 	}
 	return relWithin(rel, e.rel)
 }
