@@ -1,0 +1,110 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cage/internal/gitrepo"
+	"cage/internal/proc"
+	"cage/report"
+	"cage/rules"
+)
+
+// ground is where a session stands: the machine's processes, the root and its
+// repository.
+type ground struct {
+	reaper *proc.Reaper
+	layout rules.Layout
+	git    rules.Git
+	// repo is nil outside git.
+	repo *gitrepo.Repo
+}
+
+func (g *ground) close() {
+	if g.reaper != nil {
+		g.reaper.Close()
+	}
+}
+
+// helperOutput bounds what is read of a helper's output: 64 MiB.
+const helperOutput = 64 << 20
+
+// runHelper runs git through the one place that waits for children.
+func (g *ground) runHelper(ctx context.Context, c gitrepo.Call) (gitrepo.Result, error) {
+	out, err := g.reaper.Run(ctx, proc.Helper{
+		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Input: c.Stdin, MaxOutput: helperOutput,
+	})
+	return gitrepo.Result{Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.Exit.Status()}, err
+}
+
+// survey finds the root and the git directories of dir. Outside git means that
+// no `.git` stands anywhere above.
+func (g *ground) survey(ctx context.Context, dir, searchPath string) error {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return refusal(codeRoot, "make sure that the directory exists and can be entered",
+			fmt.Errorf("find the root: %w", err))
+	}
+	dotGit, inside, err := gitrepo.DotGitAbove(dir)
+	if err != nil {
+		return refusal(codeRoot, "make the directories above readable", fmt.Errorf("look for .git: %w", err))
+	}
+	if !inside {
+		g.layout = rules.Layout{Root: dir}
+		return nil
+	}
+	return g.surveyGit(ctx, dir, filepath.Dir(dotGit), searchPath)
+}
+
+func (g *ground) surveyGit(ctx context.Context, dir, top, searchPath string) error {
+	binary, err := gitrepo.FindGit(searchPath, top)
+	if err != nil {
+		return refusal(codeGit, "install git, or put it into PATH outside "+report.Quote(top), err)
+	}
+	if g.repo, err = gitrepo.Discover(ctx, g.runHelper, binary, dir); err != nil {
+		return gitRefusal(err)
+	}
+	config, err := g.repo.Config(ctx)
+	if err != nil {
+		return gitRefusal(err)
+	}
+	g.layout = rules.Layout{Root: g.repo.Root, CommonDir: g.repo.CommonDir}
+	if g.repo.GitDir != g.repo.CommonDir {
+		g.layout.GitDir = g.repo.GitDir
+	}
+	g.locateHooks()
+	for _, abs := range append(config.Includes, config.HooksLinks...) {
+		g.git.Includes = append(g.git.Includes, g.layout.Locate(abs))
+	}
+	info, err := os.Lstat(filepath.Join(g.repo.Root, ".git"))
+	g.git.DotGitFile = err == nil && info.Mode().IsRegular()
+	return nil
+}
+
+// locateHooks adds the active hooks folder to the layout where it lies outside
+// everything else, and exists: then git's hooks in it are protected.
+func (g *ground) locateHooks() {
+	hooks := g.layout.Locate(g.repo.HooksDir)
+	if hooks.Anchor == rules.Outside {
+		info, err := os.Stat(g.repo.HooksDir)
+		if err != nil || !info.IsDir() {
+			return
+		}
+		g.layout.HooksDir = g.repo.HooksDir
+		hooks = rules.Path{Anchor: rules.HooksDir}
+	}
+	g.git.Hooks = &hooks
+}
+
+func gitRefusal(err error) error {
+	var words *gitrepo.Error
+	hint := "run `git status` here and follow what it says"
+	if errors.As(err, &words) && strings.Contains(words.Words, "safe.directory") {
+		hint = "make yourself the owner of the repository, or add it to safe.directory"
+	}
+	return refusal(codeGit, hint, fmt.Errorf("git refuses: %w", err))
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package session
+
+// harden does nothing: there is no such setting here.
+func harden() error { return nil }

@@ -1,0 +1,104 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cage/report"
+	"cage/rules"
+)
+
+// places are where the cage's own files go: never into the root, whatever the
+// environment says, unless the system's default lies there too.
+type places struct {
+	temp  string // for the session log
+	state string // for displaced versions
+	// exempt are the places that had to lie where rules apply.
+	exempt []rules.Path
+	// warnings say which settings were not followed.
+	warnings []string
+}
+
+// choosePlaces decides on the cage's own folders in an environment.
+func choosePlaces(layout rules.Layout, env map[string]string) places {
+	var p places
+	p.temp = p.choose(layout, "TMPDIR", env["TMPDIR"], "/tmp")
+	home := env["HOME"]
+	if home == "" || !filepath.IsAbs(home) {
+		home = p.temp
+	}
+	p.state = filepath.Join(p.choose(layout, "XDG_STATE_HOME", env["XDG_STATE_HOME"], filepath.Join(home, ".local/state")), "cage")
+	return p
+}
+
+// choose takes a folder from the environment, or the system's default where
+// that is unset, relative or inside a guarded directory. A default that lies
+// inside too is used: what else is there; the rules then leave it alone.
+func (p *places) choose(layout rules.Layout, name, set, standard string) string {
+	if filepath.IsAbs(set) {
+		physical := resolve(set)
+		if layout.Locate(physical).Anchor == rules.Outside {
+			return physical
+		}
+		p.warnings = append(p.warnings,
+			name+" points into the protected directory and is not used for the cage's own files; "+report.Quote(standard)+" is")
+	}
+	physical := resolve(standard)
+	if at := layout.Locate(physical); at.Anchor != rules.Outside {
+		p.exempt = append(p.exempt, at)
+	}
+	return physical
+}
+
+// resolve returns a path without symlinks, as far as it exists.
+func resolve(path string) string {
+	path = filepath.Clean(path)
+	if physical, err := filepath.EvalSymlinks(path); err == nil {
+		return physical
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(resolve(parent), filepath.Base(path))
+}
+
+// variables turns an environment into a map; the last of two wins, as getenv
+// of most programs has it.
+func variables(env []string) map[string]string {
+	m := make(map[string]string, len(env))
+	for _, pair := range env {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			m[name] = value
+		}
+	}
+	return m
+}
+
+// reportFileFits refuses a report file that is no regular file or lies on a
+// protected path.
+func reportFileFits(file string, layout rules.Layout, plan *rules.Plan) error {
+	if file == "" {
+		return nil
+	}
+	info, err := os.Lstat(file)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return refusal(codeReportFile, "name a regular file, or one that does not exist", &reportFileError{file, "is no regular file"})
+	case err != nil && !os.IsNotExist(err):
+		return refusal(codeReportFile, "name a file in a directory you can write", &reportFileError{file, "cannot be looked at"})
+	}
+	physical := filepath.Join(resolve(filepath.Dir(file)), filepath.Base(file))
+	at := layout.Locate(physical)
+	if _, protected := plan.Classify(at); protected || at.Anchor != rules.Root && at.Anchor != rules.Outside {
+		return refusal(codeReportFile, "name a file that no rule protects", &reportFileError{file, "lies on a protected path"})
+	}
+	return nil
+}
+
+type reportFileError struct{ file, problem string }
+
+func (e *reportFileError) Error() string {
+	return "the report file " + report.Quote(e.file) + " " + e.problem
+}

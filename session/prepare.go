@@ -1,0 +1,312 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"cage/guard"
+	"cage/internal/gitrepo"
+	"cage/internal/kept"
+	"cage/internal/proc"
+	"cage/internal/sessionlog"
+	"cage/report"
+	"cage/rules"
+	"cage/snapshot"
+	"cage/watch"
+)
+
+// protection is what the session protects and with what.
+type protection struct {
+	places
+	plan     *rules.Plan
+	trees    *snapshot.Trees
+	watcher  *watch.Watcher
+	manifest *snapshot.Manifest
+	store    *snapshot.Store
+	// committed says whether .cage.yaml equals HEAD; nil where there is none.
+	committed *bool
+	// skipped are directories that the scan could not enter.
+	skipped []rules.Path
+	// startRefs are what the repository's references pointed to at the start.
+	startRefs chan gitrepo.Refs
+}
+
+// prepare does everything that comes before the command, in the order that
+// leaves no gap: rules, watches, baseline, comparison.
+func (s *session) prepare(ctx context.Context) error {
+	s.id = newID()
+	if err := harden(); err != nil {
+		return err
+	}
+	var err error
+	if s.reaper, err = proc.NewReaper(); err != nil {
+		return fmt.Errorf("take charge of child processes: %w", err)
+	}
+	env := variables(s.Env)
+	if err := s.survey(ctx, s.Dir, env["PATH"]); err != nil {
+		return err
+	}
+	s.places = choosePlaces(s.layout, env)
+	s.askStartRefs(ctx)
+	if err := s.plans(ctx); err != nil {
+		return err
+	}
+	if err := s.protect(ctx); err != nil {
+		return err
+	}
+	if err := reportFileFits(s.ReportFile, s.layout, s.plan); err != nil {
+		return err
+	}
+	s.arm()
+	return s.announce()
+}
+
+// newID returns a session's name: 16 random hexadecimal digits.
+func newID() string {
+	var b [8]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// askStartRefs asks git beside the rest what its references point to; the
+// answer must be there before the command can move them.
+func (s *session) askStartRefs(ctx context.Context) {
+	s.startRefs = make(chan gitrepo.Refs, 1)
+	if s.repo == nil || !s.live() {
+		s.startRefs <- nil
+		return
+	}
+	go func() {
+		refs, err := s.repo.StartRefs(ctx)
+		if err != nil {
+			refs = nil // then no change counts as a branch switch
+		}
+		s.startRefs <- refs
+	}()
+}
+
+// live reports whether the session restores while the command runs.
+func (s *session) live() bool { return !s.NoWatch && !s.ReportOnly }
+
+// plans reads the rule sources into a draft of the plan.
+func (s *session) plans(ctx context.Context) error {
+	in := rules.Inputs{Layout: s.layout, Git: s.git, Overrides: s.Overrides, Exempt: s.exempt}
+	for name, file := range map[string]*rules.File{
+		rules.ConfigFile: &in.Config, rules.ManifestYAML: &in.ManifestYAML, rules.ManifestJSON: &in.ManifestJSON,
+	} {
+		var err error
+		if *file, err = readRules(filepath.Join(s.layout.Root, name)); err != nil {
+			return rules.Unreadable(name, err)
+		}
+	}
+	var err error
+	if s.plan, err = rules.New(in); err != nil {
+		return err
+	}
+	return s.compareWithHead(ctx, in.Config)
+}
+
+// ruleBytes bounds what is read of a rule source; a byte more is refused by
+// whoever parses it.
+const ruleBytes = 1<<20 + 1
+
+// readRules reads a rule source without waiting for anybody.
+func readRules(name string) (rules.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(name); err == nil {
+			return rules.File{}, errors.New("it is a link that leads nowhere")
+		}
+		return rules.File{}, nil
+	}
+	if err != nil {
+		return rules.File{}, reason(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return rules.File{}, reason(err)
+	}
+	if !info.Mode().IsRegular() {
+		return rules.File{}, errors.New("it is no regular file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, ruleBytes))
+	return rules.File{Present: true, Data: data}, reason(err)
+}
+
+// reason drops operation and path of an error whose reader knows both.
+func reason(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// compareWithHead finds out whether the rules that apply are those that were
+// committed.
+func (s *session) compareWithHead(ctx context.Context, config rules.File) error {
+	if s.repo == nil || !config.Present {
+		return nil
+	}
+	oid, tracked, err := s.repo.CommittedBlob(ctx, rules.ConfigFile)
+	if err != nil {
+		return gitRefusal(err)
+	}
+	committed := tracked && oid == gitrepo.BlobID(s.repo.ObjectFormat, config.Data)
+	s.committed = &committed
+	if !committed {
+		what := "differs from HEAD"
+		if !tracked {
+			what = "is not committed"
+		}
+		s.warnings = append(s.warnings, rules.ConfigFile+" "+what+": the rules of the working tree apply")
+	}
+	return nil
+}
+
+// protect starts watching, then takes the baseline, so that nothing falls
+// between them.
+func (s *session) protect(ctx context.Context) error {
+	var err error
+	if s.trees, err = snapshot.OpenTrees(s.layout); err != nil {
+		return err
+	}
+	scan, err := s.scan()
+	if err != nil {
+		return err
+	}
+	paths := scan.Found
+	if s.plan, err = s.plan.Settle(paths); err != nil {
+		return err
+	}
+	for _, joined := range snapshot.Targets(s.trees, s.plan, paths) {
+		s.plan = s.plan.With([]rules.Joined{joined})
+		paths = append(paths, joined.Path)
+		s.warnings = append(s.warnings, linkNotice(s.layout, joined))
+	}
+	if s.watcher != nil {
+		s.watcher.Protect(paths)
+	}
+	s.store = snapshot.NewStore()
+	s.manifest, err = snapshot.Take(ctx, s.trees, s.plan, paths, s.store, s.Limits)
+	if err != nil {
+		return err
+	}
+	s.manifest.NoteDirectories(s.trees, scan.Covered)
+	return nil
+}
+
+// scan walks the trees, with watches where the session restores live.
+func (s *session) scan() (snapshot.Survey, error) {
+	var scan snapshot.Survey
+	if s.live() {
+		s.watcher = watch.New(watch.Options{Plan: s.plan, Trees: s.trees})
+		seen := s.watcher.Scan()
+		scan = snapshot.Survey{Found: seen.Paths(), Denied: seen.Denied, Covered: seen.Covered}
+	} else {
+		scan = snapshot.Look(s.trees, s.plan)
+	}
+	for _, dir := range scan.Denied {
+		if s.plan.Covers(dir) {
+			return scan, &snapshot.EntryError{Path: dir, Err: syscall.EACCES}
+		}
+		s.skipped = append(s.skipped, dir)
+		s.warnings = append(s.warnings,
+			"cannot enter "+report.Quote(s.layout.Display(dir))+": protected names in it are not seen")
+	}
+	return scan, nil
+}
+
+func linkNotice(layout rules.Layout, joined rules.Joined) string {
+	name := report.Quote(layout.Display(joined.Path))
+	if joined.Path.Anchor == rules.Outside {
+		return "a protected link leads to " + name + ", outside the root: a change there is reported, not undone"
+	}
+	return "a protected link leads to " + name + ": it is protected too"
+}
+
+// arm makes the keeper and the guard.
+func (s *session) arm() {
+	sessions := filepath.Join(s.state, "sessions")
+	if err := kept.Prune(sessions, time.Now()); err != nil {
+		s.warnings = append(s.warnings, "cannot remove old displaced versions: "+err.Error())
+	}
+	options := kept.Options{
+		Store: filepath.Join(sessions, s.id), Session: s.id,
+		Drop: s.DropDisplaced, DigestLimit: s.Limits.FileBytes,
+	}
+	if s.repo != nil {
+		options.GitDir = s.trees.Root(rules.CommonDir)
+		if own := s.trees.Root(rules.GitDir); own != nil {
+			options.GitDir = own
+		}
+		format := s.repo.ObjectFormat
+		options.Identify = func(size int64) hash.Hash { return gitrepo.NewBlob(format, size) }
+	}
+	s.kept = kept.Open(options)
+	s.guard = guard.New(guard.Options{
+		Plan: s.plan, Trees: s.trees, Manifest: s.manifest, Store: s.store, Keeper: s.kept,
+		Watcher: s.watcher, Git: s.repo, Restores: !s.ReportOnly, Rescans: !s.NoWatch,
+		Interval: s.Interval, WalkInterval: walkInterval(s.Interval), FileBytes: s.Limits.FileBytes,
+	})
+}
+
+// walkInterval is how often the tree is walked for names that no event told
+// of: thirty times as rarely as the protected set is compared.
+func walkInterval(interval time.Duration) time.Duration { return 30 * interval }
+
+// announce opens the log and says what the session is going to do.
+func (s *session) announce() error {
+	var err error
+	if s.log, err = sessionlog.Create(s.temp); err != nil {
+		return fmt.Errorf("open the session log: %w", err)
+	}
+	var lines bytes.Buffer
+	for _, warning := range s.warnings {
+		lines.WriteString(report.Warning(warning))
+	}
+	lines.WriteString(report.OverrideBanner(s.plan.Overrides()))
+	lines.WriteString(s.startLine().Line())
+	s.Messages.Write(lines.Bytes()) // nobody to tell if it fails
+	s.log.SessionStart(sessionlog.Start{
+		Session: s.id, Root: s.layout.Root, Command: s.Command[0], RevertMode: s.revertMode(),
+		ProtectedFiles: s.manifest.Len(), Watch: !s.NoWatch,
+	})
+	return nil
+}
+
+func (s *session) startLine() report.Start {
+	start := report.Start{
+		ProtectedFiles: s.manifest.Len(), ReportOnly: s.ReportOnly, Log: s.log.Path(),
+	}
+	if !s.NoWatch {
+		start.Interval = s.Interval
+	}
+	if s.watcher != nil {
+		status := s.watcher.Status()
+		start.Events = status.Events
+		if len(status.Degraded) > 0 {
+			start.Degraded = status.Degraded[0]
+		}
+	}
+	return start
+}
+
+func (s *session) revertMode() report.RevertMode {
+	if s.ReportOnly {
+		return report.ModeReportOnly
+	}
+	return report.ModeRevert
+}

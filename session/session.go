@@ -1,0 +1,130 @@
+// Package session runs one command under guard: it finds the ground, builds
+// the plan, takes the baseline, starts the command, supervises it, halts it
+// when it fights, sweeps, and reports. It owns signals and the order in which
+// things happen.
+//
+// It promises that whatever fails before the command starts stops the session
+// closed, with a Refusal and nothing run; that restoring goes on for as long
+// as anything of the run lives; and that the command's tree is gone, or its
+// survivors named, before the last sweep.
+package session
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"cage/guard"
+	"cage/internal/kept"
+	"cage/internal/sessionlog"
+	"cage/report"
+	"cage/snapshot"
+	"cage/spawn"
+)
+
+// Options are what a user can ask of a session.
+type Options struct {
+	// Stage is what spawn.Main returned.
+	Stage spawn.Stage
+	// Command is the command and its arguments; it is not empty.
+	Command []string
+	// Dir is the absolute directory the session starts in.
+	Dir string
+	// Env is the whole environment of the caller.
+	Env []string
+	// Stdin, Stdout and Stderr are handed to the command.
+	Stdin, Stdout, Stderr *os.File
+	// Messages takes what the cage itself has to say.
+	Messages io.Writer
+	// Bell rings for every event while the command runs.
+	Bell bool
+
+	ReportOnly bool
+	NoWatch    bool
+	Interval   time.Duration // between two rescans
+	Grace      time.Duration // between SIGTERM and SIGKILL
+	// ContestLimit and RuleContestLimit are nil where the rules file, then the
+	// default, decides.
+	ContestLimit     *int
+	RuleContestLimit *int
+	Overrides        []string
+	Limits           snapshot.Limits
+	// DropDisplaced lets displaced regular files go.
+	DropDisplaced bool
+	// ReportFile is where the caller is going to write the report; empty where
+	// it is not. The session checks that it lies on no protected path.
+	ReportFile string
+}
+
+// Refusal is returned where a session failed closed: nothing ran.
+type Refusal struct {
+	report.Failure
+	Cause error
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+func (r *Refusal) Unwrap() error { return r.Cause }
+
+// Run runs the command under guard and returns the report of the session. An
+// error is a *Refusal: the command did not run.
+func Run(ctx context.Context, o Options) (*report.Document, error) {
+	s := &session{Options: o, started: time.Now()}
+	defer s.close()
+	if err := s.prepare(ctx); err != nil {
+		return nil, refuse(err)
+	}
+	return s.execute(ctx), nil
+}
+
+// session is the state of one run.
+type session struct {
+	Options
+	id      string
+	started time.Time
+
+	ground
+	protection
+	log   *sessionlog.Log
+	guard *guard.Guard
+	kept  *kept.Keeper
+
+	supervision
+}
+
+// execute starts the command, supervises it to its end, sweeps and reports.
+func (s *session) execute(ctx context.Context) *report.Document {
+	loop, stopLoop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.guard.Run(loop)
+	}()
+	s.supervise(ctx)
+	s.guard.Sweep(ctx)
+	s.kept.Finish()
+	s.guard.Seal()
+	s.takeEvents(ctx)
+	rows, status := s.guard.Rows(), s.guard.WatchStatus()
+	stopLoop()
+	<-ended
+	return s.report(rows, status)
+}
+
+// close releases what the session holds open.
+func (s *session) close() {
+	if s.watcher != nil {
+		s.watcher.Close()
+	}
+	if s.kept != nil {
+		s.kept.Finish()
+	}
+	if s.trees != nil {
+		s.trees.Close()
+	}
+	if s.log != nil {
+		s.log.Close()
+	}
+	s.ground.close()
+}
