@@ -431,11 +431,12 @@ func TestNoWatchLeaks(t *testing.T) {
 func TestRefreshSetsWatchesAgain(t *testing.T) {
 	s := newScene(t)
 	// As if the kernel's word that they died had been lost.
-	for p, wd := range s.w.inodes.at {
+	s.w.inodes.mu.Lock()
+	for wd := range s.w.inodes.paths {
 		_, err := unix.InotifyRmWatch(s.w.inodes.fd, uint32(wd))
 		s.must(err)
-		_ = p
 	}
+	s.w.inodes.mu.Unlock()
 	s.w.lose(true)
 	if b := s.w.Take(); !b.Rescan || !b.Walk {
 		t.Errorf("batch %+v", b)
