@@ -1,7 +1,37 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
 
-func newDemo(code *int) *cobra.Command {
-	return &cobra.Command{Use: "demo", Short: "Show what the cage does on a throw-away repository", Args: cobra.NoArgs}
+	"cage/internal/demo"
+
+	"github.com/spf13/cobra"
+)
+
+// readingTime is how long a person gets to read before each attempt.
+const readingTime = 400 * time.Millisecond
+
+func newDemo() *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo",
+		Short: "Show what the cage does, on a throw-away repository",
+		Args:  noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			program, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find this program: %w", err)
+			}
+			o := demo.Options{Program: program, Out: os.Stdout}
+			if isTerminal(os.Stdout) {
+				o.Pause = readingTime
+			}
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+			defer stop()
+			return demo.Run(ctx, o)
+		},
+	}
 }

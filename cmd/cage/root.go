@@ -72,7 +72,7 @@ everything it started, and a report says what happened.`
 	})
 	run := newRun(stage, code)
 	run.Use = "run [flags] -- <command> [args]"
-	root.AddCommand(run, newDemo(code), newVersion())
+	root.AddCommand(run, newDemo(), newVersion())
 	return root
 }
 
@@ -83,6 +83,14 @@ func asked(args []string) ([]string, error) {
 		return nil, usage("no command given: cage [flags] -- <command> [args]; see cage --help")
 	}
 	return args, nil
+}
+
+// noArguments refuses arguments in the words of this program.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("%s takes no arguments", c.CommandPath())
+	}
+	return nil
 }
 
 // exitHelp ends the help of the commands that run something.
