@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -15,6 +14,9 @@ const (
 	maxCommits = 50_000
 	// maxRoots is how many commits without parents are looked at.
 	maxRoots = 100
+	// commitsAtOnce is how many of them one call looks at, so that a long
+	// history is not held in memory whole.
+	commitsAtOnce = 2_000
 )
 
 // Reached reports of every state whether it stood at its path in a commit that
@@ -131,8 +133,8 @@ func (s *search) lookAtRoots(ctx context.Context) error {
 	if !slices.ContainsFunc(s.open, func(i int) bool { return s.states[i].Blob == "" }) {
 		return nil
 	}
-	out, err := s.repo.ask(ctx, s.stdin(), "rev-list", "--ignore-missing", "--stdin",
-		"--max-parents=0", fmt.Sprintf("--max-count=%d", maxRoots))
+	out, err := s.repo.ask(ctx, s.stdin(), "rev-list", "--ignore-missing",
+		"--max-parents=0", fmt.Sprintf("--max-count=%d", maxRoots), "--stdin")
 	if err != nil {
 		return err
 	}
@@ -158,36 +160,33 @@ func (s *search) lookAt(ctx context.Context, commit string) error {
 }
 
 // walk looks at all commits that change one of the paths, following every
-// parent. A state at any commit was brought about by one of those, or came
-// with a root: so what they change the paths to is all there is.
+// parent, the newest first. A state at any commit was brought about by one of
+// those, or came with a root: so what they change the paths to is all there is.
 func (s *search) walk(ctx context.Context) error {
-	for part := range parts(s.paths()) {
-		commits, err := s.repo.ask(ctx, s.stdin(), append([]string{"rev-list", "--ignore-missing", "--stdin",
-			"--full-history", fmt.Sprintf("--max-count=%d", maxCommits), "--"}, part...)...)
+	out, err := s.repo.ask(ctx, s.stdin(), append([]string{"rev-list", "--ignore-missing", "--full-history",
+		fmt.Sprintf("--max-count=%d", maxCommits), "--stdin", "--"}, scopes(s.paths())...)...)
+	if err != nil {
+		return err
+	}
+	for commits := range slices.Chunk(strings.Fields(string(out)), commitsAtOnce) {
+		if len(s.open) == 0 {
+			return nil
+		}
+		brought, err := s.repo.broughtAbout(ctx, commits, s.paths())
 		if err != nil {
 			return err
 		}
-		out, err := s.repo.ask(ctx, commits, append([]string{"diff-tree", "--stdin", "--no-commit-id",
-			"-r", "-m", "--root", "-z", "--raw", "--no-abbrev", "--no-renames", "--"}, part...)...)
-		if err != nil {
-			return err
-		}
-		changes, err := parseChanges(string(out))
-		if err != nil {
-			return err
-		}
-		s.settle(changes.brought)
+		s.settle(brought.include)
 	}
 	return nil
 }
 
-// changes are the states that commits changed paths to, by path; absence is a
-// record of mode 0.
-type changes records
+// changes are what commits changed paths to; absence is a record of mode 0.
+type changes struct{ records }
 
-// brought reports whether a commit changed a path to the state.
-func (c changes) brought(state State) bool {
-	return slices.ContainsFunc(c[state.Path], func(r record) bool {
+// include reports whether a commit changed a path to the state.
+func (c changes) include(state State) bool {
+	return slices.ContainsFunc(c.records[state.Path], func(r record) bool {
 		if state.Blob == "" {
 			return r.mode == 0
 		}
@@ -195,23 +194,37 @@ func (c changes) brought(state State) bool {
 	})
 }
 
-// parseChanges reads what git diff-tree --raw -z prints: old mode, new mode,
-// old id, new id and a letter, then the path, each of the two ended by a NUL.
-func parseChanges(listing string) (changes, error) {
-	found := changes{}
+// broughtAbout returns what commits changed the paths to. Of a merge only what
+// differs from all its parents counts: the rest stood at one of them.
+func (r *Repo) broughtAbout(ctx context.Context, commits, paths []string) (changes, error) {
+	out, err := r.ask(ctx, []byte(strings.Join(commits, "\n")+"\n"), append([]string{"diff-tree", "--stdin", "--no-commit-id",
+		"-r", "-c", "--root", "-z", "--raw", "--no-abbrev", "--no-renames", "--"}, scopes(paths)...)...)
+	if err != nil {
+		return changes{}, err
+	}
+	brought := changes{recordsAt(paths)}
+	return brought, brought.read(string(out))
+}
+
+// read adds what git diff-tree --raw -c -z prints: one colon for each parent,
+// the parents' modes and the commit's own, the parents' ids and the commit's
+// own, and letters; then the path. Each of the two is ended by a NUL.
+func (c changes) read(listing string) error {
 	for listing != "" {
 		var head, path string
 		head, listing, _ = strings.Cut(listing, "\x00")
 		path, listing, _ = strings.Cut(listing, "\x00")
-		fields := strings.Split(head, " ")
-		if len(fields) != 5 || path == "" {
-			return nil, errListing
+		words := strings.TrimLeft(head, ":")
+		parents := len(head) - len(words)
+		fields := strings.Split(words, " ")
+		if parents == 0 || len(fields) != 2*parents+3 || path == "" {
+			return errListing
 		}
-		mode, err := strconv.ParseUint(fields[1], 8, 32)
+		mode, err := parseMode(fields[parents])
 		if err != nil {
-			return nil, errListing
+			return err
 		}
-		found[path] = append(found[path], record{mode: uint32(mode), oid: fields[3]})
+		c.add(path, record{mode: mode, oid: fields[2*parents+1]})
 	}
-	return found, nil
+	return nil
 }

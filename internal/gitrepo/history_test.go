@@ -229,7 +229,7 @@ func TestReachedWithManyReferencesAndPaths(t *testing.T) {
 	alone(t)
 	r := initRepo(t, physicalTemp(t))
 	repo := discover(t, r)
-	const files, branches = 1500, 5000
+	const files, branches = 1500, 500
 	var stream bytes.Buffer
 	fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter T <t@example.org> 1 +0000\ndata 1\nx\n")
 	name := func(i int) string { return fmt.Sprintf("%s/%04d", strings.Repeat("n", 60), i) }
@@ -246,7 +246,7 @@ func TestReachedWithManyReferencesAndPaths(t *testing.T) {
 		t.Fatalf("%d references", len(refs))
 	}
 	want := map[State]bool{}
-	for i := range files {
+	for i := range branches {
 		want[file(repo, name(i), fmt.Sprintf("%04d", i))] = true
 		want[file(repo, name(i), fmt.Sprintf("%04d", i+1))] = false
 		want[State{Path: name(i)}] = false

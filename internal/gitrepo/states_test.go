@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -228,27 +231,44 @@ func TestStartRefs(t *testing.T) {
 	}
 }
 
-func TestPartsHoldEverythingInOrder(t *testing.T) {
-	var paths []string
+func TestScopesCoverEveryPath(t *testing.T) {
+	flat := make([]string, maxScopes+1)
+	for i := range flat {
+		flat[i] = strconv.Itoa(i)
+	}
+	var deep []string
 	for i := range 3000 {
-		paths = append(paths, strings.Repeat("x", i%700+1))
+		deep = append(deep, fmt.Sprintf("top/%d/%d/%d", i%7, i%100, i))
 	}
-	paths = append(paths, strings.Repeat("y", 2*maxArguments))
-	var got []string
-	for part := range parts(paths) {
-		size := 0
-		for _, path := range part {
-			size += len(path) + 1
+	long := append([]string{"x", strings.Repeat("d/", 1500) + "e"}, deep...)
+	for name, c := range map[string]struct {
+		paths []string
+		few   int
+	}{
+		"none": {nil, 0}, "few stay": {flat[:maxScopes], maxScopes}, "too many at the top": {flat, 0},
+		"deep": {deep, 7}, "very deep": {long, 9},
+	} {
+		got := scopes(c.paths)
+		if len(got) != c.few {
+			t.Errorf("%s: %d scopes, want %d", name, len(got), c.few)
 		}
-		if size > maxArguments+1 && len(part) > 1 {
-			t.Errorf("a part of %d bytes", size)
+		for _, path := range c.paths {
+			if len(got) > 0 && !slices.ContainsFunc(got, func(scope string) bool { return within(path, scope) }) {
+				t.Errorf("%s: %q is not covered", name, path)
+			}
 		}
-		got = append(got, part...)
 	}
-	if strings.Join(got, "\n") != strings.Join(paths, "\n") {
-		t.Error("parts lose or change paths")
+}
+
+func TestListingsThatAreNotUnderstood(t *testing.T) {
+	for _, listing := range []string{"x", "100644 id 0 a\x00", "100644 id\ta\x00", "9 id 0\ta\x00"} {
+		if err := recordsAt([]string{"a"}).read([]byte(listing), 1); !errors.Is(err, errListing) {
+			t.Errorf("%q: %v", listing, err)
+		}
 	}
-	for range parts(nil) {
-		t.Error("a part of nothing")
+	for _, listing := range []string{"x", "100644 100644 a b M\x00a\x00", ":100644 100644 a b M\x00", ":x y a b M\x00a\x00", "::1 1 a b MM\x00a\x00"} {
+		if err := (changes{recordsAt([]string{"a"})}).read(listing); !errors.Is(err, errListing) {
+			t.Errorf("%q: %v", listing, err)
+		}
 	}
 }
