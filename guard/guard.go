@@ -136,7 +136,7 @@ func (g *Guard) Run(ctx context.Context) {
 			request()
 		}
 		g.work(ctx)
-		timers.wakeAt(g.settling.next())
+		timers.wakeAt(g.next())
 	}
 }
 
@@ -207,6 +207,15 @@ func (g *Guard) work(ctx context.Context) {
 		p := g.dirty.take()
 		g.judge(ctx, p)
 	}
+}
+
+// next returns when there is something to judge again: at once where a path
+// became dirty while it was put back.
+func (g *Guard) next() time.Time {
+	if g.dirty.len() > 0 {
+		return time.Now()
+	}
+	return g.settling.next()
 }
 
 // WatchStatus returns what the watcher said last.

@@ -26,6 +26,8 @@ type supervision struct {
 	ending                  chan halt.Ended
 	hurry                   chan struct{}
 	endingStarted, hurrying bool
+	// over is set when the tree has ended.
+	over bool
 
 	contests
 }
@@ -55,6 +57,7 @@ func (s *session) supervise(ctx context.Context) {
 			s.trap(sig)
 		}
 	}
+	s.over = true
 	s.closeContests()
 	s.takeLastExit()
 }
@@ -115,9 +118,9 @@ func (s *session) hurryUp() {
 	}
 }
 
-// halt ends the command because it fights.
+// halt ends the command because it fights, if there is still something to end.
 func (s *session) halt(h report.Halt) {
-	if s.halted != nil || !s.live() {
+	if s.halted != nil || s.over || !s.live() {
 		return
 	}
 	s.halted = &h
