@@ -202,7 +202,7 @@ func (g *Guard) findNew(found *findings, look *snapshot.Looker) {
 // trees now. The watcher's walk watches the directories on its way.
 func (g *Guard) walk() []rules.Path {
 	if g.Watcher != nil {
-		return g.Watcher.Scan().Paths()
+		return g.Watcher.Scan().Found
 	}
-	return snapshot.Look(g.Trees, g.Plan).Found
+	return snapshot.Look(g.Trees, g.Plan, nil, nil).Found
 }

@@ -213,10 +213,9 @@ func (s *session) scan() (snapshot.Survey, error) {
 	var scan snapshot.Survey
 	if s.live() {
 		s.watcher = watch.New(watch.Options{Plan: s.plan, Trees: s.trees})
-		seen := s.watcher.Scan()
-		scan = snapshot.Survey{Found: seen.Paths(), Denied: seen.Denied, Covered: seen.Covered}
+		scan = s.watcher.Scan()
 	} else {
-		scan = snapshot.Look(s.trees, s.plan)
+		scan = snapshot.Look(s.trees, s.plan, nil, nil)
 	}
 	for _, dir := range scan.Denied {
 		if s.plan.Covers(dir) {

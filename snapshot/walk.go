@@ -98,18 +98,31 @@ type Survey struct {
 	// Covered are the directories that are, or lie in, trees under a revert
 	// rule.
 	Covered []rules.Path
+	// Directories counts those that were entered.
+	Directories int
 }
 
-// Look walks the trees for everything that the plan classifies.
-func Look(trees *Trees, plan *rules.Plan) Survey {
+// Look walks the trees for everything that the plan classifies. The hooks, nil
+// where they are not wanted, are called as those of a Visitor, and before the
+// survey notes the same.
+func Look(trees *Trees, plan *rules.Plan, enter, found func(rules.Path)) Survey {
 	var s Survey
 	Walk(trees, plan, Visitor{
 		Enter: func(dir rules.Path) {
+			if enter != nil {
+				enter(dir)
+			}
+			s.Directories++
 			if plan.Covers(dir) {
 				s.Covered = append(s.Covered, dir)
 			}
 		},
-		Found:  func(p rules.Path, _ safefile.Kind, _ rules.Verdict) { s.Found = append(s.Found, p) },
+		Found: func(p rules.Path, _ safefile.Kind, _ rules.Verdict) {
+			if found != nil {
+				found(p)
+			}
+			s.Found = append(s.Found, p)
+		},
 		Denied: func(dir rules.Path, _ error) { s.Denied = append(s.Denied, dir) },
 	})
 	return s

@@ -291,7 +291,7 @@ func TestPathTooLong(t *testing.T) {
 	unix.Close(file)
 	want := s.path(strings.Repeat(name+"/", 25) + ".env")
 	for _, found := range s.w.Scan().Found {
-		if found.Path == want {
+		if found == want {
 			return
 		}
 	}
@@ -323,7 +323,7 @@ func TestOverflow(t *testing.T) {
 		return all.Rescan && all.Walk && s.w.Status().Overflows == 2
 	}, func() { t.Errorf("%+v, %+v", all, s.w.Status()) })
 	s.w.Refresh()
-	found := s.w.Scan().Paths()
+	found := s.w.Scan().Found
 	if !newPathSetOf(found).contains(s.path("src/sub/.env")) || !newPathSetOf(found).contains(s.path("moved/.env")) {
 		t.Errorf("the walk found %v", found)
 	}
@@ -371,7 +371,7 @@ func TestBudget(t *testing.T) {
 	s.appendTo(s.abs("dir/deep/file.conf"))
 	s.hinted("infra/prod/new.tf", ".github/workflows/new.yml", "dir/deep/file.conf")
 	s.write("many/7/.env", "x")
-	if !newPathSetOf(s.w.Scan().Paths()).contains(s.path("many/7/.env")) {
+	if !newPathSetOf(s.w.Scan().Found).contains(s.path("many/7/.env")) {
 		t.Error("the walk did not find the new name")
 	}
 }

@@ -72,7 +72,7 @@ func newSceneWith(t testing.TB, l limits, prepare func(s *scene)) *scene {
 			t.Error(err)
 		}
 	})
-	s.w.Protect(s.w.Scan().Paths())
+	s.w.Protect(s.w.Scan().Found)
 	s.w.Take()
 	return s
 }

@@ -91,33 +91,6 @@ func (b Batch) Empty() bool {
 	return len(b.Paths) == 0 && !b.Rescan && !b.Walk && !b.Remounted && len(b.Errs) == 0
 }
 
-// Found is one path that the plan classifies and that stood there.
-type Found struct {
-	Path rules.Path
-	Kind safefile.Kind
-}
-
-// Scan is what a walk of the trees met.
-type Scan struct {
-	Found []Found
-	// Denied are directories that could not be entered.
-	Denied []rules.Path
-	// Covered are the directories that are, or lie in, trees under a revert
-	// rule.
-	Covered []rules.Path
-	// Directories counts those that were entered.
-	Directories int
-}
-
-// Paths returns the paths that were found.
-func (s Scan) Paths() []rules.Path {
-	paths := make([]rules.Path, len(s.Found))
-	for i, f := range s.Found {
-		paths[i] = f.Path
-	}
-	return paths
-}
-
 // Status is what the watcher sees and what it does not.
 type Status struct {
 	// Events says that there is any watch at all.
@@ -157,26 +130,14 @@ func open(o Options, l limits) *Watcher {
 // Scan walks the trees and finds everything that the plan classifies. Each
 // directory is watched before it is read, so that a name that comes later is
 // hinted at.
-func (w *Watcher) Scan() Scan {
+func (w *Watcher) Scan() snapshot.Survey {
 	w.arming.Lock()
 	defer w.arming.Unlock()
 	w.renew()
-	var s Scan
-	snapshot.Walk(w.trees, w.plan, snapshot.Visitor{
-		Enter: func(dir rules.Path) {
-			s.Directories++
-			if w.plan.Covers(dir) {
-				s.Covered = append(s.Covered, dir)
-			}
-			w.watchDir(dir)
-			w.armFiles(w.chores.takeFiles())
-		},
-		Found: func(p rules.Path, kind safefile.Kind, _ rules.Verdict) {
-			s.Found = append(s.Found, Found{Path: p, Kind: kind})
-			w.lead(p)
-		},
-		Denied: func(dir rules.Path, _ error) { s.Denied = append(s.Denied, dir) },
-	})
+	s := snapshot.Look(w.trees, w.plan, func(dir rules.Path) {
+		w.watchDir(dir)
+		w.armFiles(w.chores.takeFiles())
+	}, w.lead)
 	w.watchLeads()
 	w.armMissing()
 	return s
