@@ -6,26 +6,16 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-const confined = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+// directoryFlags open a directory to work in.
+const directoryFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW
 
-// Root is an open directory beneath which all work is done.
-type Root struct {
-	fd    int
-	path  string
-	inode Inode
-	// mounts maps the relative paths of mount points that stood beneath the
-	// root when it was opened to their mount ids. They are layout.
-	mounts map[string]uint64
-	// anyMount lifts the confinement to the mounts of the start.
-	anyMount bool
-}
+const confined = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
 // OpenRoot opens the directory at an absolute path without symlinks and notes
 // which mounts stand beneath it.
@@ -62,26 +52,6 @@ func openRoot(name string) (*Root, error) {
 		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
 	}
 	return &Root{fd: fd, path: name, inode: inodeOf(&st)}, nil
-}
-
-// Close releases the root.
-func (r *Root) Close() error { return unix.Close(r.fd) }
-
-// Path returns the path the root was opened by.
-func (r *Root) Path() string { return r.path }
-
-// Inode returns the identity of the directory itself.
-func (r *Root) Inode() Inode { return r.inode }
-
-// Moved reports whether another directory, or none, now stands at the path the
-// root was opened by.
-func (r *Root) Moved() bool {
-	again, err := openRoot(r.path)
-	if err != nil {
-		return true
-	}
-	defer again.Close()
-	return again.inode != r.inode
 }
 
 // noteMounts reads the mount table once: mount points beneath the root become
@@ -149,42 +119,46 @@ func mountOf(fd int) (uint64, error) {
 	return st.Mnt_id, nil
 }
 
-// startMount returns the innermost mount point of the start that rel is or
-// lies beneath.
-func (r *Root) startMount(rel string) (string, bool) {
-	if len(r.mounts) == 0 {
-		return "", false
-	}
-	for dir := rel; dir != "." && dir != "/"; dir = path.Dir(dir) {
-		if _, ok := r.mounts[dir]; ok {
-			return dir, true
-		}
-	}
-	return "", false
-}
-
 // open resolves rel beneath the root.
-func (r *Root) open(rel string, flags uint64) (int, error) {
+func (r *Root) open(rel string, flags int) (int, error) {
 	if rel == "" {
 		rel = "."
 	}
 	if r.anyMount {
-		return openat2(r.fd, rel, flags, confined)
+		return resolve(r.fd, rel, flags, confined)
 	}
 	mount, ok := r.startMount(rel)
 	if !ok {
-		return openat2(r.fd, rel, flags, confined|unix.RESOLVE_NO_XDEV)
+		return resolve(r.fd, rel, flags, confined|unix.RESOLVE_NO_XDEV)
 	}
 	if mount == rel {
-		fd, err := openat2(r.fd, rel, flags, confined)
+		fd, err := resolve(r.fd, rel, flags, confined)
 		return r.onMount(fd, err, mount)
 	}
-	top, err := openat2(r.fd, mount, unix.O_PATH|unix.O_NOFOLLOW, confined)
+	top, err := resolve(r.fd, mount, unix.O_PATH|unix.O_NOFOLLOW, confined)
 	if top, err = r.onMount(top, err, mount); err != nil {
 		return -1, err
 	}
 	defer unix.Close(top)
-	return openat2(top, rel[len(mount)+1:], flags, confined|unix.RESOLVE_NO_XDEV)
+	return resolve(top, rel[len(mount)+1:], flags, confined|unix.RESOLVE_NO_XDEV)
+}
+
+// resolve is openat2 for paths of any length: what the kernel takes at once is
+// bounded (PATH_MAX with the final NUL), the depth of a tree is not.
+func resolve(at int, rel string, flags int, how uint64) (int, error) {
+	if len(rel) < unix.PathMax {
+		return openat2(at, rel, flags, how)
+	}
+	cut := strings.LastIndexByte(rel[:unix.PathMax], '/')
+	if cut < 0 {
+		return -1, unix.ENAMETOOLONG
+	}
+	next, err := openat2(at, rel[:cut], directoryFlags, how)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(next)
+	return resolve(next, rel[cut+1:], flags, how)
 }
 
 // onMount keeps fd only if it still lies on the mount noted for the point.
@@ -202,8 +176,8 @@ func (r *Root) onMount(fd int, err error, point string) (int, error) {
 // openat2 retries what the kernel asks to retry: RESOLVE_BENEATH answers
 // EAGAIN when something was renamed while it looked, and a write lease answers
 // EAGAIN to a non-blocking open for as long as it is held (fcntl(2)).
-func openat2(dir int, name string, flags, resolve uint64) (int, error) {
-	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
+func openat2(dir int, name string, flags int, resolve uint64) (int, error) {
+	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: resolve}
 	for range 16 {
 		fd, err := unix.Openat2(dir, name, &how)
 		switch {
@@ -219,17 +193,6 @@ func openat2(dir int, name string, flags, resolve uint64) (int, error) {
 	return -1, unix.EAGAIN
 }
 
-// Dir opens the directory at rel; an empty rel is the root itself.
-func (r *Root) Dir(rel string) (*Dir, error) {
-	fd, err := r.open(rel, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
-	if err != nil {
-		return nil, &os.PathError{Op: "open directory", Path: r.name(rel), Err: err}
-	}
-	return &Dir{fd: fd, root: r, rel: rel}, nil
-}
-
-func (r *Root) name(rel string) string { return path.Join(r.path, rel) }
-
 // MountedOver reports whether a mount that was not there at the start covers
 // the entry at rel itself.
 func (r *Root) MountedOver(rel string) bool {
@@ -238,16 +201,6 @@ func (r *Root) MountedOver(rel string) bool {
 		unix.Close(fd)
 	}
 	return errors.Is(err, ErrMounted)
-}
-
-// Mounts returns the mount points of the start beneath the root, sorted.
-func (r *Root) Mounts() []string {
-	points := make([]string, 0, len(r.mounts))
-	for point := range r.mounts {
-		points = append(points, point)
-	}
-	slices.Sort(points)
-	return points
 }
 
 // Detach unmounts what covers the entry at rel, however many mounts lie on
@@ -270,47 +223,7 @@ func (r *Root) Detach(rel string) error {
 	return &os.PathError{Op: "unmount", Path: r.name(rel), Err: unix.EBUSY}
 }
 
-func parent(rel string) string {
-	if i := strings.LastIndexByte(rel, '/'); i >= 0 {
-		return rel[:i]
-	}
-	return ""
-}
-
-func inodeOf(st *unix.Stat_t) Inode { return Inode{Dev: uint64(st.Dev), Ino: st.Ino} }
-
-func infoOf(st *unix.Stat_t) Info {
-	return Info{
-		Kind: kindOf(st.Mode), Perm: st.Mode & 0o7777, UID: st.Uid, GID: st.Gid,
-		Size: st.Size, MTime: st.Mtim.Nano(), Nlink: uint64(st.Nlink), Inode: inodeOf(st),
-	}
-}
-
-func kindOf(mode uint32) Kind {
-	switch mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		return Regular
-	case unix.S_IFLNK:
-		return Symlink
-	case unix.S_IFDIR:
-		return Directory
-	case unix.S_IFIFO:
-		return FIFO
-	case unix.S_IFSOCK:
-		return Socket
-	default:
-		return Device
-	}
-}
-
 // selfFD names an open descriptor by a path that system calls without a
 // descriptor form accept. The program stays allowed to follow it when it is
 // undumpable: the kernel exempts a thread group from the check on itself.
 func selfFD(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
-
-func errnoName(e unix.Errno) string {
-	if name := unix.ErrnoName(e); name != "" {
-		return name
-	}
-	return "ERROR"
-}

@@ -14,6 +14,8 @@
 package safefile
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"slices"
@@ -118,4 +120,11 @@ func ErrnoName(err error) string {
 func keptAttr(name string) bool {
 	return strings.HasPrefix(name, "user.") ||
 		name == "system.posix_acl_access" || name == "system.posix_acl_default"
+}
+
+// Token returns a random name that nobody has guessed: 128 bits in hex.
+func Token() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
 }

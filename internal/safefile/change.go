@@ -1,0 +1,282 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package safefile
+
+import (
+	"errors"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// Mkdir makes a directory with exactly the given permission bits and owner.
+func (d *Dir) Mkdir(name string, perm, uid, gid uint32) error {
+	if err := unix.Mkdirat(d.fd, name, 0o700); err != nil {
+		return d.fail("mkdir", name, err)
+	}
+	made, err := d.Dir(name)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	return made.own(perm, uid, gid)
+}
+
+// own sets owner and permission bits of the directory itself. An owner that
+// may not be set is left.
+func (d *Dir) own(perm, uid, gid uint32) error {
+	if uid != uint32(os.Geteuid()) || gid != uint32(os.Getegid()) {
+		if err := chownDir(d.fd, uid, gid); err != nil && err != unix.EPERM {
+			return d.fail("chown", "", err)
+		}
+	}
+	return d.Chmod(perm)
+}
+
+// Chmod sets the permission bits of the directory itself.
+func (d *Dir) Chmod(perm uint32) error { return d.fail("chmod", "", chmodDir(d.fd, perm)) }
+
+// Remove removes the entry called name if it is no directory.
+func (d *Dir) Remove(name string) error {
+	return d.fail("remove", name, unix.Unlinkat(d.fd, name, 0))
+}
+
+// RemoveDir removes the directory called name if it is empty.
+func (d *Dir) RemoveDir(name string) error {
+	return d.fail("remove directory", name, unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR))
+}
+
+// Move renames an entry, whatever it is, to a name where nothing stands.
+func Move(from *Dir, name string, to *Dir, newName string) error {
+	err := renameNew(from, name, to, newName)
+	if noRenameFlags(err) {
+		// The new name is a random one of ours: nothing can stand there.
+		err = unix.Renameat(from.fd, name, to.fd, newName)
+	}
+	return from.fail("move", name, err)
+}
+
+// Staged is a new entry, complete with content and attributes, that has no
+// name in any protected directory yet.
+type Staged struct {
+	node Node
+	dir  *Dir // on the mount it was staged for
+	fd   int  // unnamed file, -1 for a symlink
+	name string
+	// Unset names the attributes that could not be set on it.
+	Unset []UnsetAttr
+}
+
+// UnsetAttr is an attribute that the system refused to set.
+type UnsetAttr struct {
+	Name string // "owner", or the name of the extended attribute
+	Err  error
+}
+
+// Stage writes a new entry on the mount of dir, which also lends it a name for
+// the moment of an exchange.
+func Stage(dir *Dir, node Node) (*Staged, error) {
+	s := &Staged{node: node, dir: dir, fd: -1}
+	if node.Kind == Symlink {
+		return s, nil
+	}
+	if err := s.create(); err != nil {
+		return nil, dir.fail("stage", "", err)
+	}
+	if err := s.fill(); err != nil {
+		s.Discard()
+		return nil, dir.fail("stage", "", err)
+	}
+	return s, nil
+}
+
+// fill writes content and attributes. The owner goes first because a chown
+// clears setuid and setgid, the time last because writing moves it.
+func (s *Staged) fill() error {
+	if err := writeAll(s.fd, s.node.Content); err != nil {
+		return err
+	}
+	if s.node.UID != uint32(os.Geteuid()) || s.node.GID != uint32(os.Getegid()) {
+		s.note("owner", unix.Fchown(s.fd, int(s.node.UID), int(s.node.GID)))
+	}
+	if err := unix.Fchmod(s.fd, s.node.Perm); err != nil {
+		return err
+	}
+	for _, attr := range s.node.Attrs {
+		s.note(attr.Name, setAttr(s.fd, attr))
+	}
+	return setTime(s.fd, s.node.MTime)
+}
+
+func (s *Staged) note(name string, err error) {
+	if err != nil {
+		s.Unset = append(s.Unset, UnsetAttr{Name: name, Err: err})
+	}
+}
+
+func writeAll(fd int, content []byte) error {
+	for offset := 0; offset < len(content); {
+		n, err := unix.Pwrite(fd, content[offset:], int64(offset))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		offset += n
+	}
+	return nil
+}
+
+// Place gives the staged entry a name where nothing stands; the error is
+// fs.ErrExist where something does.
+func (s *Staged) Place(dir *Dir, name string) error {
+	var err error
+	switch {
+	case s.node.Kind == Symlink:
+		err = s.link(dir, name)
+	case s.name != "":
+		err = renameNew(s.dir, s.name, dir, name)
+		if err == nil {
+			s.name = ""
+		}
+		if noRenameFlags(err) {
+			err = unix.Linkat(s.dir.fd, s.name, dir.fd, name, 0)
+		}
+	default:
+		err = s.link(dir, name)
+	}
+	return dir.fail("place", name, err)
+}
+
+// link makes the entry appear under a name, which must be free: a symlink is
+// made there, an unnamed file linked.
+func (s *Staged) link(dir *Dir, name string) error {
+	if s.node.Kind != Symlink {
+		return s.linkFile(dir, name)
+	}
+	if err := unix.Symlinkat(s.node.Link, dir.fd, name); err != nil {
+		return err
+	}
+	if s.node.UID != uint32(os.Geteuid()) || s.node.GID != uint32(os.Getegid()) {
+		s.note("owner", unix.Fchownat(dir.fd, name, int(s.node.UID), int(s.node.GID), unix.AT_SYMLINK_NOFOLLOW))
+	}
+	return setLinkTime(dir.fd, name, s.node.MTime)
+}
+
+// Exchange swaps the staged entry in for whatever stands at name and leaves
+// that, untouched, under the returned name in the staging directory. It is one
+// atomic step where the file system can, else what stood there is moved out
+// first and the new entry placed without replacing.
+func (s *Staged) Exchange(dir *Dir, name string) (displaced string, err error) {
+	token := s.name
+	if token == "" {
+		token = Token()
+		if err := s.link(s.dir, token); err != nil {
+			return "", s.dir.fail("stage", token, err)
+		}
+	}
+	err = exchange(s.dir, token, dir, name)
+	if err == nil {
+		s.name = ""
+		return token, nil
+	}
+	s.name = token
+	if !noRenameFlags(err) {
+		return "", dir.fail("exchange", name, err)
+	}
+	aside := Token()
+	if err := Move(dir, name, s.dir, aside); err != nil {
+		return "", err
+	}
+	if err := unix.Linkat(s.dir.fd, token, dir.fd, name, 0); err != nil {
+		return aside, dir.fail("place", name, err)
+	}
+	return aside, nil
+}
+
+// Discard releases the staged entry and removes any name it still has in the
+// staging directory. Once placed or exchanged the entry itself stays.
+func (s *Staged) Discard() {
+	if s.name != "" {
+		unix.Unlinkat(s.dir.fd, s.name, 0)
+		s.name = ""
+	}
+	if s.fd >= 0 {
+		unix.Close(s.fd)
+		s.fd = -1
+	}
+}
+
+// ErrNotOriginal is returned where the file that stands at a name is not the
+// one that a write in place was meant for.
+var ErrNotOriginal = errors.New("another file stands there, or a link to it was made")
+
+// Overwrite writes the node's content and attributes into the file that stands
+// at name, for places where no entry can be exchanged: mount points, immutable
+// directories, full disks. It does so only if that is the original inode with
+// its original number of links, and only once the space is reserved: a write
+// that ran out of space half way would leave a torn file. What stood in the
+// file is returned.
+func Overwrite(dir *Dir, name string, node Node, original Inode, links uint64) (old []byte, unset []UnsetAttr, err error) {
+	f, info, err := dir.OpenWrite(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	if info.Inode != original || info.Nlink != links {
+		return nil, nil, dir.fail("overwrite", name, ErrNotOriginal)
+	}
+	old = make([]byte, info.Size)
+	n, err := f.ReadAt(old, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	old = old[:n]
+	if err := reserve(f.fd, info.Size, int64(len(node.Content))); err != nil {
+		return nil, nil, f.fail("reserve space", err)
+	}
+	s := Staged{node: node, fd: f.fd}
+	if err := s.fill(); err != nil {
+		return old, s.Unset, f.fail("overwrite", err)
+	}
+	if err := unix.Ftruncate(f.fd, int64(len(node.Content))); err != nil {
+		return old, s.Unset, f.fail("truncate", err)
+	}
+	return old, s.Unset, f.fail("set time", setTime(f.fd, node.MTime))
+}
+
+// Unname opens the regular file called name and removes the name, if it still
+// names that file.
+func Unname(dir *Dir, name string) (*File, Info, error) {
+	f, info, err := dir.Open(name)
+	if err != nil {
+		return nil, info, err
+	}
+	if again, err := dir.Stat(name); err != nil || again.Inode != info.Inode {
+		f.Close()
+		return nil, info, dir.fail("remove", name, ErrNotOriginal)
+	}
+	if err := dir.Remove(name); err != nil {
+		f.Close()
+		return nil, info, err
+	}
+	return f, info, nil
+}
+
+// SameDir reports whether rel still leads to the directory d from its root.
+func (d *Dir) SameDir() bool {
+	again, err := d.root.Dir(d.rel)
+	if err != nil {
+		return false
+	}
+	defer again.Close()
+	a, errA := d.Info()
+	b, errB := again.Info()
+	return errA == nil && errB == nil && a.Inode == b.Inode
+}
+
+// Abs returns the absolute path of the entry called name by the path that the
+// directory was opened by.
+func (d *Dir) Abs(name string) string { return path.Join(d.root.path, d.rel, name) }

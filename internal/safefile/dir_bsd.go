@@ -1,0 +1,53 @@
+//go:build darwin || freebsd || netbsd || openbsd
+
+package safefile
+
+import (
+	"errors"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// open opens one name in the directory.
+func (d *Dir) open(name string, flags int) (int, error) {
+	return d.root.step(d.fd, d.join(name), name, flags)
+}
+
+// Stat returns the state of the entry called name, following nothing.
+func (d *Dir) Stat(name string) (Info, error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return Info{}, d.fail("stat", name, err)
+	}
+	if !d.root.anyMount && uint64(st.Dev) != d.root.device(d.join(name)) {
+		return Info{}, d.fail("stat", name, ErrMounted)
+	}
+	return infoOf(&st), nil
+}
+
+// ReadDir returns the entries of the directory in the order of the file
+// system.
+func (d *Dir) ReadDir() ([]DirEntry, error) {
+	fd, err := openAt(d.fd, ".", directoryFlags)
+	if err != nil {
+		return nil, d.fail("read directory", "", err)
+	}
+	f := os.NewFile(uintptr(fd), path.Join(d.root.path, d.rel))
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	entries := make([]DirEntry, 0, len(names))
+	for _, name := range names {
+		info, err := d.Stat(name)
+		if err != nil && !errors.Is(err, ErrMounted) {
+			continue
+		}
+		entries = append(entries, DirEntry{Name: name, Kind: info.Kind})
+	}
+	return entries, d.fail("read directory", "", err)
+}
+
+// BeingWritten reports false: no kernel here tells whether somebody has a file
+// open for writing.
+func (f *File) BeingWritten() bool { return false }

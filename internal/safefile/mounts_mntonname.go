@@ -1,0 +1,7 @@
+//go:build darwin || freebsd
+
+package safefile
+
+import "golang.org/x/sys/unix"
+
+func mountedOn(fs *unix.Statfs_t) string { return unix.ByteSliceToString(fs.Mntonname[:]) }

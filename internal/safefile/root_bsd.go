@@ -1,0 +1,168 @@
+//go:build darwin || freebsd || netbsd || openbsd
+
+package safefile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// directoryFlags open a directory to work in: no kernel here has descriptors
+// that need no right to read.
+const directoryFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+// OpenRoot opens the directory at an absolute path without symlinks and notes
+// which mounts stand beneath it, by their device numbers.
+func OpenRoot(name string) (*Root, error) {
+	r, err := openRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.noteMounts(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// OpenSystem opens the file system's root for reading wherever mounts lead.
+func OpenSystem() (*Root, error) {
+	r, err := openRoot("/")
+	if err != nil {
+		return nil, err
+	}
+	r.anyMount = true
+	return r, nil
+}
+
+func openRoot(name string) (*Root, error) {
+	fd, err := openAt(unix.AT_FDCWD, name, directoryFlags)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return &Root{fd: fd, path: name, inode: inodeOf(&st)}, nil
+}
+
+// noteMounts asks for the mounts once: those beneath the root become layout
+// that paths may cross.
+func (r *Root) noteMounts() error {
+	points, err := mountPoints()
+	if err != nil {
+		return fmt.Errorf("list the mounts: %w", err)
+	}
+	prefix := strings.TrimSuffix(r.path, "/") + "/"
+	for _, point := range points {
+		rel, ok := strings.CutPrefix(point, prefix)
+		if !ok {
+			continue
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(point, &st); err != nil {
+			continue // shadowed by a later mount: not reachable by this path
+		}
+		if r.mounts == nil {
+			r.mounts = make(map[string]uint64)
+		}
+		r.mounts[rel] = uint64(st.Dev)
+	}
+	return nil
+}
+
+// device returns the number of the device that rel lay on at the start.
+func (r *Root) device(rel string) uint64 {
+	if mount, ok := r.startMount(rel); ok {
+		return r.mounts[mount]
+	}
+	return r.inode.Dev
+}
+
+// open resolves rel beneath the root, one component after the other.
+func (r *Root) open(rel string, flags int) (int, error) {
+	if rel == "" {
+		return r.step(r.fd, "", ".", flags)
+	}
+	at := r.fd
+	for from := 0; ; {
+		length := strings.IndexByte(rel[from:], '/')
+		if length < 0 {
+			fd, err := r.step(at, rel, rel[from:], flags)
+			r.leave(at)
+			return fd, err
+		}
+		next, err := r.step(at, rel[:from+length], rel[from:from+length], directoryFlags)
+		r.leave(at)
+		if err != nil {
+			return -1, err
+		}
+		at, from = next, from+length+1
+	}
+}
+
+// leave closes a directory on the way, which the root itself is not.
+func (r *Root) leave(fd int) {
+	if fd != r.fd {
+		unix.Close(fd)
+	}
+}
+
+// step opens one name, which is rel beneath the root, if it lies on the device
+// of the start.
+func (r *Root) step(at int, rel, name string, flags int) (int, error) {
+	fd, err := openAt(at, name, flags)
+	if err != nil || r.anyMount {
+		return fd, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	if uint64(st.Dev) != r.device(rel) {
+		unix.Close(fd)
+		return -1, ErrMounted
+	}
+	return fd, nil
+}
+
+// openAt follows no symlink at the end of name. The systems differ in how they
+// say that one stands there.
+func openAt(dir int, name string, flags int) (int, error) {
+	for {
+		fd, err := unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		switch err {
+		case unix.EINTR:
+			continue
+		case unix.EMLINK, unix.EFTYPE:
+			return -1, unix.ELOOP
+		}
+		return fd, err
+	}
+}
+
+// MountedOver reports whether a mount that was not there at the start covers
+// the entry at rel itself.
+func (r *Root) MountedOver(rel string) bool {
+	dir, err := r.Dir(parent(rel))
+	if err != nil {
+		return errors.Is(err, ErrMounted)
+	}
+	defer dir.Close()
+	_, err = dir.Stat(path.Base(rel))
+	return errors.Is(err, ErrMounted)
+}
+
+// Detach fails: an unmount here takes a path, which somebody could lead
+// elsewhere in between.
+func (r *Root) Detach(rel string) error {
+	return &os.PathError{Op: "unmount", Path: r.name(rel), Err: unix.ENOTSUP}
+}
