@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/user"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -15,8 +13,8 @@ import (
 // Config says where git's configuration of a repository comes from. It holds
 // no value of it but a path: configuration files hold secrets.
 type Config struct {
-	// Sources are the files that settings were read from, as git names them,
-	// made absolute.
+	// Sources are the files that settings were read from, free of symlinks,
+	// sorted, each once.
 	Sources []string
 	// Includes are the files that include.path and includeIf.*.path settings
 	// name, whatever the condition says and whether or not they exist: free of
@@ -69,15 +67,20 @@ func (r *Repo) sort(listing []byte) (*Config, error) {
 			continue
 		}
 		file = join(r.Root, file)
-		config.Sources = append(config.Sources, file)
+		source, _, err := resolve(file)
+		if err != nil {
+			return nil, err
+		}
+		config.Sources = append(config.Sources, source)
 		setting := parseSetting(string(pair[1]))
 		switch {
 		case setting.Key == "core.hookspath":
-			config.HooksOrigin = file
+			config.HooksOrigin = source
 			hooks = join(r.Root, r.home(setting.Value))
 		case includes(setting.Key):
-			// What is relative is relative to the file that says it.
-			named := join(filepath.Dir(file), r.home(setting.Value))
+			// What is relative is relative to the file that says it, by the
+			// name that git opened it under.
+			named := join(file[:strings.LastIndexByte(file, '/')], r.home(setting.Value))
 			target, links, err := resolve(named)
 			if err != nil {
 				return nil, fmt.Errorf("%s of %q: %w", setting.Key, file, err)
@@ -146,7 +149,7 @@ func (r *Repo) ParseConfig(ctx context.Context, content []byte) ([]Setting, erro
 		return nil, fmt.Errorf("parse a configuration: NUL byte: %w", ErrConfig)
 	}
 	out, err := query{
-		run: r.run, git: r.Git, dir: "/", env: isolatedEnv(os.Environ()),
+		run: r.run, git: r.Git, dir: "/", env: isolatedEnv(r.env),
 		args:  []string{"--no-pager", "config", "-z", "--list", "--no-includes", "--file", "-"},
 		stdin: content,
 	}.output(ctx)

@@ -14,6 +14,9 @@ func TestConfig(t *testing.T) {
 	base := physicalTemp(t)
 	r := initRepo(t, base+"/r")
 	mkdir(t, r+"/real")
+	mkdir(t, r+"/deep/real")
+	link(t, "deep/real", r+"/v2")
+	write(t, r+"/deep/inc", "[include]\n path = sibling\n")
 	link(t, "real", r+"/via")
 	link(t, "linked.target", r+"/linked")
 	write(t, r+"/linked.target", "")
@@ -25,7 +28,7 @@ func TestConfig(t *testing.T) {
 		"[core]", "repositoryformatversion = 0", "hooksPath = first",
 		"[extensions]", "worktreeConfig = true",
 		"[include]", "path = ../nested/one", "path = ~/tilde", "path = " + base + "/absolute",
-		"path = ../via/file", "path = ../linked", "path = ../via/../dotdot",
+		"path = ../via/file", "path = ../linked", "path = ../via/../dotdot", "path = ../v2/../inc",
 		"path = \"../with \\\"quotes\\\"\\nand newline\"",
 		"[includeIf \"onbranch:never\"]", "path = ../inactive", "path = ~nobody-of-that-name/x",
 		"[includeIf \"hasconfig:remote.*.url:x.path\"]", "PATH = ../inactive2",
@@ -42,7 +45,7 @@ func TestConfig(t *testing.T) {
 	want := []string{
 		home + "/from-home", home + "/tilde", base + "/absolute",
 		r + "/nested/one", r + "/nested/two", r + "/nested/inactive-nested",
-		r + "/via", r + "/real/file", r + "/linked", r + "/linked.target", r + "/dotdot",
+		r + "/via", r + "/real/file", r + "/linked", r + "/linked.target", r + "/dotdot", r + "/v2", r + "/deep/inc", r + "/deep/sibling",
 		r + "/with \"quotes\"\nand newline", r + "/.git/~nobody-of-that-name/x",
 		r + "/inactive", r + "/inactive2", r + "/of-worktree",
 	}
@@ -53,7 +56,7 @@ func TestConfig(t *testing.T) {
 	if includes, err := repo.Includes(context.Background()); err != nil || !slices.Equal(includes, want) {
 		t.Errorf("Includes: %q, %v", includes, err)
 	}
-	if want := r + "/.git/../nested/two"; config.HooksOrigin != want {
+	if want := r + "/nested/two"; config.HooksOrigin != want {
 		t.Errorf("origin of hooks %q, want %q", config.HooksOrigin, want)
 	}
 	if repo.HooksDir != base+"/hooks/inner" || !slices.Equal(config.HooksLinks, []string{r + "/hk"}) {
