@@ -28,25 +28,23 @@ const houseModule = "cage"
 // a package that is not listed is not either.
 var houseImports = map[string][]string{
 	"cmd/cage": {"*"},
-	"session":  {"guard", "journal", "spawn", "scope", "halt", "report", "rules", "snapshot", "internal/*"},
-	"guard":    {"watch", "restore", "snapshot", "rules", "internal/kept", "internal/gitrepo"},
-	"watch":    {"rules", "snapshot"},
-	"restore":  {"snapshot", "internal/safefile"},
+	"session":  {"guard", "watch", "spawn", "halt", "report", "rules", "snapshot", "internal/*"},
+	"guard":    {"watch", "restore", "snapshot", "rules", "internal/kept", "internal/safefile", "internal/gitrepo"},
+	"watch":    {"rules", "snapshot", "internal/safefile"},
+	"restore":  {"rules", "snapshot", "internal/safefile"},
 	"snapshot": {"rules", "internal/safefile"},
 	"rules":    {},
 	"halt":     {"internal/proc"},
-	"journal":  {"rules", "snapshot", "restore", "internal/safefile", "internal/proc", "internal/kept"},
 	"spawn":    {"internal/proc"},
-	"scope":    {"internal/proc"},
-	"check":    {"rules", "report", "internal/gitrepo"},
 	"report":   {"rules"},
 
 	"report/reporttest":   {"report"},
 	"internal/safefile":   {},
 	"internal/proc":       {},
-	"internal/kept":       {"snapshot", "internal/safefile"},
+	"internal/kept":       {"rules", "snapshot", "internal/safefile"},
 	"internal/gitrepo":    {},
 	"internal/sessionlog": {"report", "rules"},
+	"internal/demo":       {"report", "testdata/demo"},
 	"testdata/demo":       {},
 }
 
