@@ -115,7 +115,9 @@ func (g *Guard) Run(ctx context.Context) {
 	}
 	timers := newTimers()
 	defer timers.stop()
-	g.planRescan(timers)
+	if g.Rescans {
+		g.startRescan(ctx, request{}) // what changed between the baseline and the first hint
+	}
 	for {
 		select {
 		case <-ctx.Done():

@@ -39,6 +39,11 @@ func (g *Guard) judgeEntry(ctx context.Context, e *snapshot.Entry) {
 		g.whole(e.Path)
 		return
 	}
+	if safefile.Exhausted(sight.Err) && !g.exiting {
+		g.settling.over(e.Path)
+		g.emit(WatchError{Err: sight.Err}) // not seen; the next rescan looks again
+		return
+	}
 	if g.settles(e.Path, sight) || g.isBookkeeping(ctx, e, sight) {
 		return
 	}

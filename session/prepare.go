@@ -191,8 +191,9 @@ func (s *session) protect(ctx context.Context) error {
 	if s.plan, err = s.plan.Settle(paths); err != nil {
 		return err
 	}
-	for _, joined := range snapshot.Targets(s.trees, s.plan, paths) {
-		s.plan = s.plan.With([]rules.Joined{joined})
+	targets := snapshot.Targets(s.trees, s.plan, paths)
+	s.plan = s.plan.With(targets)
+	for _, joined := range targets {
 		paths = append(paths, joined.Path)
 		s.warnings = append(s.warnings, linkNotice(s.layout, joined))
 	}

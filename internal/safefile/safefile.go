@@ -99,6 +99,12 @@ func Obstructed(err error) bool {
 // Missing reports whether err says that nothing stands at the path.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
+// Exhausted reports whether err says that this program or the machine ran out
+// of something it needs to look: nothing was seen, so nothing is known.
+func Exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
+
 // ErrnoName returns the symbolic name of the error number in err, such as
 // "EACCES", and "ERROR" where there is none.
 func ErrnoName(err error) string {

@@ -1,0 +1,349 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"cage/internal/safefile"
+	"cage/rules"
+	"cage/snapshot"
+)
+
+// scene is a root with files in it.
+type scene struct {
+	*testing.T
+	dir   string
+	trees *snapshot.Trees
+	plan  *rules.Plan
+	store *snapshot.Store
+}
+
+func ample() snapshot.Limits {
+	return snapshot.Limits{FileBytes: 1 << 20, Files: 100, TotalBytes: 4 << 20}
+}
+
+// newScene makes a root with the given files, protected by a config.
+func newScene(t *testing.T, config string, files map[string]string) *scene {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{T: t, dir: dir, store: snapshot.NewStore()}
+	for name, content := range files {
+		s.write(name, content)
+	}
+	layout := rules.Layout{Root: dir}
+	if s.plan, err = rules.New(rules.Inputs{Layout: layout, Config: rules.File{Present: config != "", Data: []byte(config)}}); err != nil {
+		t.Fatal(err)
+	}
+	if s.trees, err = snapshot.OpenTrees(layout); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.trees.Close)
+	return s
+}
+
+func (s *scene) abs(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *scene) write(name, content string) {
+	s.Helper()
+	s.must(os.MkdirAll(filepath.Dir(s.abs(name)), 0o755))
+	s.must(os.WriteFile(s.abs(name), []byte(content), 0o644))
+}
+
+func (s *scene) take(limits snapshot.Limits) (*snapshot.Manifest, error) {
+	s.Helper()
+	found := snapshot.Look(s.trees, s.plan, nil, nil).Found
+	return snapshot.Take(context.Background(), s.trees, s.plan, found, s.store, limits)
+}
+
+func (s *scene) baseline() *snapshot.Manifest {
+	s.Helper()
+	m, err := s.take(ample())
+	s.must(err)
+	return m
+}
+
+func root(rel string) rules.Path { return rules.Path{Rel: rel} }
+
+func (s *scene) compare(m *snapshot.Manifest, name string) snapshot.Sight {
+	s.Helper()
+	e, ok := m.Entry(root(name))
+	if !ok {
+		s.Fatalf("no entry for %q", name)
+	}
+	look := snapshot.NewLooker(s.trees, s.store, 1<<20)
+	defer look.Forget()
+	return look.Compare(e)
+}
+
+func TestBaselineHoldsWhatStoodThere(t *testing.T) {
+	odd := "odd\n\xff/.env"
+	s := newScene(t, "", map[string]string{
+		".env": "A=1", "sub/.env.local": "B=2", "go.sum": "sums", "main.go": "no", odd: "C=3", ".gitlab-ci.yml": "",
+	})
+	s.must(os.Chmod(s.abs(".env"), 0o750|os.ModeSetuid))
+	s.must(os.Symlink("../main.go", s.abs("sub/.env")))
+	m := s.baseline()
+	var names []string
+	for _, p := range m.Paths() {
+		names = append(names, p.Rel)
+	}
+	if want := []string{".env", ".gitlab-ci.yml", "go.sum", odd, "sub/.env", "sub/.env.local"}; !slices.Equal(names, want) {
+		t.Fatalf("entries %q, want %q", names, want)
+	}
+	e, _ := m.Entry(root(".env"))
+	content, ok := s.store.Get(e.State.Content)
+	if !ok || string(content) != "A=1" || e.State.Content != snapshot.IDOf([]byte("A=1")) {
+		t.Errorf("content %q", content)
+	}
+	if e.State.Perm != 0o4750 || e.State.Size != 3 || !e.Kept || e.State.Digest != snapshot.DigestOf([]byte("A=1")) {
+		t.Errorf("state %+v", e.State)
+	}
+	if link, _ := m.Entry(root("sub/.env")); link.State.Link != "../main.go" || link.State.Kind != safefile.Symlink || !link.Restorable() {
+		t.Errorf("link %+v", link.State)
+	}
+	if sums, _ := m.Entry(root("go.sum")); sums.Kept || sums.State.Content != snapshot.IDOf([]byte("sums")) {
+		t.Errorf("a file that is only reported is kept: %+v", sums)
+	}
+	if _, known := m.Directory(root("sub")); !known {
+		t.Error("the directory of an entry is not known")
+	}
+}
+
+// TestCompare changes one thing at a time.
+func TestCompare(t *testing.T) {
+	const content = "0123456789"
+	type want struct{ same, prefix bool }
+	tests := map[string]struct {
+		change func(s *scene, name string)
+		want   want
+	}{
+		"nothing":  {func(*scene, string) {}, want{same: true}},
+		"touch":    {func(s *scene, n string) { s.must(os.Chtimes(n, time.Unix(1, 0), time.Unix(1, 0))) }, want{same: true}},
+		"rewrite":  {func(s *scene, n string) { s.must(os.WriteFile(n, []byte(content), 0o644)) }, want{same: true}},
+		"one byte": {func(s *scene, n string) { s.must(os.WriteFile(n, []byte("0123x56789"), 0o644)) }, want{}},
+		"longer":   {func(s *scene, n string) { s.must(os.WriteFile(n, []byte(content+"x"), 0o644)) }, want{}},
+		"empty":    {func(s *scene, n string) { s.must(os.Truncate(n, 0)) }, want{prefix: true}},
+		"prefix":   {func(s *scene, n string) { s.must(os.Truncate(n, 4)) }, want{prefix: true}},
+		"prefix with another mode": {func(s *scene, n string) {
+			s.must(os.Truncate(n, 4))
+			s.must(os.Chmod(n, 0o600))
+		}, want{}},
+		"shorter":    {func(s *scene, n string) { s.must(os.WriteFile(n, []byte("x"), 0o644)) }, want{}},
+		"mode":       {func(s *scene, n string) { s.must(os.Chmod(n, 0o755)) }, want{}},
+		"setuid bit": {func(s *scene, n string) { s.must(os.Chmod(n, 0o644|os.ModeSetuid)) }, want{}},
+		"terabyte":   {func(s *scene, n string) { s.must(os.Truncate(n, 1<<40)) }, want{}},
+		"attribute": {func(s *scene, n string) {
+			if err := setAttribute(n); err != nil {
+				s.Skip("no user attributes on this file system:", err)
+			}
+		}, want{}},
+		"gone":      {func(s *scene, n string) { s.must(os.Remove(n)) }, want{}},
+		"symlink":   {func(s *scene, n string) { s.must(os.Remove(n)); s.must(os.Symlink("/etc/passwd", n)) }, want{}},
+		"directory": {func(s *scene, n string) { s.must(os.Remove(n)); s.must(os.Mkdir(n, 0o755)) }, want{}},
+		"fifo":      {func(s *scene, n string) { s.must(os.Remove(n)); s.must(syscall.Mkfifo(n, 0o644)) }, want{}},
+		"parent is a link": {func(s *scene, n string) {
+			s.must(os.Rename(s.abs("sub"), s.abs("moved")))
+			s.must(os.Symlink("moved", s.abs("sub")))
+		}, want{}},
+		"parent is a file": {func(s *scene, n string) {
+			s.must(os.RemoveAll(s.abs("sub")))
+			s.write("sub", "")
+		}, want{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, "", map[string]string{"sub/.env": content})
+			m := s.baseline()
+			test.change(s, s.abs("sub/.env"))
+			sight := s.compare(m, "sub/.env")
+			if got := (want{sight.Same, sight.Prefix}); got != test.want || sight.Err != nil {
+				t.Errorf("%+v %v, want %+v", got, sight.Err, test.want)
+			}
+		})
+	}
+}
+
+// TestCompareByDigest covers files whose content is not kept.
+func TestCompareByDigest(t *testing.T) {
+	s := newScene(t, "", map[string]string{"go.sum": "sums"})
+	m := s.baseline()
+	if !s.compare(m, "go.sum").Same {
+		t.Error("an unchanged file is not the same")
+	}
+	s.write("go.sum", "SUMS")
+	if s.compare(m, "go.sum").Same {
+		t.Error("content of the same length is taken for the same")
+	}
+}
+
+func TestLimits(t *testing.T) {
+	tests := map[string]struct {
+		limits   snapshot.Limits
+		oversize int
+	}{
+		"files":     {snapshot.Limits{Files: 2, FileBytes: 1 << 20, TotalBytes: 1 << 20}, 0},
+		"bytes":     {snapshot.Limits{Files: 9, FileBytes: 1 << 20, TotalBytes: 999}, 0},
+		"file size": {snapshot.Limits{Files: 9, FileBytes: 500, TotalBytes: 1 << 20}, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, "", map[string]string{
+				".env": "A", "a/.env": string(make([]byte, 1000)), "go.sum": string(make([]byte, 600)),
+			})
+			_, err := s.take(test.limits)
+			var over *snapshot.LimitsError
+			if !errors.As(err, &over) {
+				t.Fatalf("error %v", err)
+			}
+			if over.Files != 3 || over.Bytes != 1601 || over.Largest[0].Path != root("a/.env") || len(over.Oversize) != test.oversize {
+				t.Errorf("%+v", over)
+			}
+		})
+	}
+}
+
+// TestOversizeIsDetected hashes what it may not keep.
+func TestOversizeIsDetected(t *testing.T) {
+	big := string(bytes.Repeat([]byte("x"), 1000))
+	s := newScene(t, "", map[string]string{".env": "A", "a/.env": big, "b/.env": "BB"})
+	m, err := s.take(snapshot.Limits{Files: 9, FileBytes: 500, TotalBytes: 2, DetectOversize: true})
+	s.must(err)
+	kept := map[string]bool{".env": true, "a/.env": false, "b/.env": false} // the total is reached by then
+	for name, want := range kept {
+		if e, _ := m.Entry(root(name)); e.Kept != want {
+			t.Errorf("%s kept: %v", name, e.Kept)
+		}
+	}
+	s.write("a/.env", "y"+big[1:])
+	if s.compare(m, "a/.env").Same {
+		t.Error("a change to an oversize file is not seen")
+	}
+}
+
+// TestHalfAFileIsNoBaseline has a writer who never ends.
+func TestHalfAFileIsNoBaseline(t *testing.T) {
+	s := newScene(t, "", map[string]string{".env": "A"})
+	f, err := os.OpenFile(s.abs(".env"), os.O_WRONLY, 0)
+	s.must(err)
+	defer f.Close()
+	if !leases(f.Name()) {
+		t.Skip("no leases on this file system")
+	}
+	var entry *snapshot.EntryError
+	if _, err := s.take(ample()); !errors.Is(err, snapshot.ErrBeingWritten) || !errors.As(err, &entry) || entry.Path != root(".env") {
+		t.Fatalf("error %v", err)
+	}
+}
+
+// TestWriterIsWaitedFor has one who ends while the baseline waits.
+func TestWriterIsWaitedFor(t *testing.T) {
+	s := newScene(t, "", map[string]string{".env": "A"})
+	f, err := os.OpenFile(s.abs(".env"), os.O_WRONLY|os.O_TRUNC, 0)
+	s.must(err)
+	taken := make(chan error, 1)
+	var m *snapshot.Manifest
+	go func() {
+		var err error
+		m, err = s.take(ample())
+		taken <- err
+	}()
+	_, err = fmt.Fprint(f, "whole")
+	s.must(errors.Join(err, f.Close()))
+	s.must(<-taken)
+	e, _ := m.Entry(root(".env"))
+	content, _ := s.store.Get(e.State.Content)
+	// Without leases an empty file that stood still may be the baseline.
+	if string(content) != "whole" && leases(f.Name()) {
+		t.Errorf("the baseline is %q", content)
+	}
+}
+
+// TestOddTypesAreEntriesOfTheirType never opens what would block.
+func TestOddTypesAreEntriesOfTheirType(t *testing.T) {
+	s := newScene(t, "", nil)
+	s.must(syscall.Mkfifo(s.abs(".env"), 0o600))
+	m := s.baseline()
+	if e, ok := m.Entry(root(".env")); !ok || e.State.Kind != safefile.FIFO || e.Restorable() {
+		t.Errorf("%+v", e)
+	}
+	if !s.compare(m, ".env").Same {
+		t.Error("an unchanged FIFO is not the same")
+	}
+}
+
+// TestTargetsOfLinks follows a chain that leaves the root.
+func TestTargetsOfLinks(t *testing.T) {
+	outside, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScene(t, "", map[string]string{"config/real": "A", "config/deep/x": ""})
+	s.must(os.WriteFile(filepath.Join(outside, "env"), nil, 0o600))
+	s.must(os.Symlink("config/step", s.abs(".env")))
+	s.must(os.Symlink("deep/../real", s.abs("config/step")))
+	s.must(os.Symlink(filepath.Join(outside, "env"), s.abs(".env.outside")))
+	s.must(os.Symlink("nowhere", s.abs(".env.dead")))
+	s.must(os.Symlink(".env.loop", s.abs(".env.loop")))
+	s.must(os.Symlink("config", s.abs(".env.dir")))
+	found := snapshot.Look(s.trees, s.plan, nil, nil).Found
+	var got []string
+	for _, joined := range snapshot.Targets(s.trees, s.plan, found) {
+		if joined.Verdict.Rule != rules.Secrets {
+			t.Errorf("%+v", joined)
+		}
+		got = append(got, s.trees.Layout().Abs(joined.Path))
+	}
+	slices.Sort(got)
+	want := []string{filepath.Join(outside, "env"), s.abs("config/real"), s.abs("config/step")}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("targets %q, want %q", got, want)
+	}
+}
+
+// TestBeneath finds entries by directory, and no neighbours that sort between.
+func TestBeneath(t *testing.T) {
+	s := newScene(t, "protect:\n- glob: \"**\"\n", map[string]string{
+		"a/x": "", "a/b/y": "", "a-b": "", "a.b/z": "", "a0": "", "ab": "", "b/a/x": "",
+	})
+	m := s.baseline()
+	var got []string
+	for _, p := range m.Beneath(root("a")) {
+		got = append(got, p.Rel)
+	}
+	if want := []string{"a/b/y", "a/x"}; !slices.Equal(got, want) {
+		t.Errorf("beneath a: %q", got)
+	}
+}
+
+func TestIDText(t *testing.T) {
+	id := snapshot.IDOf([]byte("x"))
+	text, _ := id.MarshalText()
+	var again snapshot.ID
+	if err := again.UnmarshalText(text); err != nil || again != id {
+		t.Errorf("%v %v", again, err)
+	}
+	for _, bad := range []string{"", "xy", id.String() + "00", "g" + id.String()[1:]} {
+		if _, err := snapshot.ParseID(bad); err == nil {
+			t.Errorf("%q is taken for an id", bad)
+		}
+	}
+}
