@@ -43,7 +43,7 @@ func (g *Guard) isBookkeeping(ctx context.Context, e *snapshot.Entry, sight snap
 		return false
 	}
 	if g.exiting {
-		verdict := g.parseBoth(ctx, e, content)
+		verdict := g.parseBoth(ctx, content)
 		g.config.answer = &verdict
 	}
 	if answer := g.config.answer; answer != nil {
@@ -56,7 +56,7 @@ func (g *Guard) isBookkeeping(ctx context.Context, e *snapshot.Entry, sight snap
 			return true
 		}
 	}
-	g.askGit(ctx, e, content)
+	g.askGit(ctx, content)
 	return true
 }
 
@@ -72,10 +72,10 @@ func (g *Guard) candidate(e *snapshot.Entry, sight snapshot.Sight) ([]byte, bool
 // harmless asks the same where nothing is restored and time does not matter.
 func (g *Guard) harmless(ctx context.Context, e *snapshot.Entry, sight snapshot.Sight) bool {
 	content, ok := g.candidate(e, sight)
-	return ok && g.parseBoth(ctx, e, content).harmless
+	return ok && g.parseBoth(ctx, content).harmless
 }
 
-func (g *Guard) askGit(ctx context.Context, e *snapshot.Entry, content []byte) {
+func (g *Guard) askGit(ctx context.Context, content []byte) {
 	if g.config.running {
 		return
 	}
@@ -83,7 +83,7 @@ func (g *Guard) askGit(ctx context.Context, e *snapshot.Entry, content []byte) {
 	g.beside.Add(1)
 	go func() {
 		defer g.beside.Done()
-		g.config.done <- g.parseBoth(ctx, e, content)
+		g.config.done <- g.parseBoth(ctx, content)
 	}()
 }
 
@@ -111,12 +111,13 @@ func (g *Guard) read(p rules.Path) ([]byte, bool) {
 	return content[:n:n], err == nil && n <= configBytes
 }
 
-// parseBoth asks git what the kept config and the new one say.
-func (g *Guard) parseBoth(ctx context.Context, e *snapshot.Entry, content []byte) configVerdict {
+// parseBoth asks git what the config of the session's start and the new one
+// say. The start is what counts, so that a remote may come and go again.
+func (g *Guard) parseBoth(ctx context.Context, content []byte) configVerdict {
 	ctx, cancel := context.WithTimeout(ctx, parseFor)
 	defer cancel()
 	verdict := configVerdict{content: string(content)}
-	before, _ := g.Store.Get(e.State.Content)
+	before, _ := g.Store.Get(g.startConfig)
 	old, err := g.Git.ParseConfig(ctx, before)
 	if err != nil {
 		return verdict

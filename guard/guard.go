@@ -55,6 +55,8 @@ type Guard struct {
 	Options
 	restorer *restore.Restorer
 	look     *snapshot.Looker
+	// startConfig is git's config as the session found it.
+	startConfig snapshot.ID
 
 	// The rest belongs to the loop.
 	dirty    queue
@@ -97,6 +99,9 @@ func New(o Options) *Guard {
 		requests: make(chan func()),
 		stopped:  make(chan struct{}),
 		ready:    make(chan struct{}, 1),
+	}
+	if e, ok := o.Manifest.Entry(gitConfig()); ok {
+		g.startConfig = e.State.Content
 	}
 	g.rescan.done = make(chan findings, 1)
 	g.config.done = make(chan configVerdict, 1)

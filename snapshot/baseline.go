@@ -101,7 +101,6 @@ type baseline struct {
 	manifest *Manifest
 	dir      *safefile.Dir
 	at       rules.Path
-	total    int64
 }
 
 type measured struct {
