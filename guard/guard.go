@@ -64,16 +64,20 @@ type Guard struct {
 	rows     map[rules.Path]*Row
 	conceded map[rules.Path]bool
 	// aside holds what restores set aside beside its path: never a change.
-	aside    map[rules.Path]bool
-	restores map[int]rules.Path // by tag, until the displaced version is sealed
-	lastTag  int
-	changed  int
-	live     int
-	rescan   rescan
-	config   configCheck
-	watched  watch.Status
-	moved    bool
-	exiting  bool
+	aside map[rules.Path]bool
+	// owners are the paths whose restores displaced something, by tag.
+	owners map[int]rules.Path
+	// unexplained are the tags of restores whose displaced version is not
+	// sealed yet.
+	unexplained map[int]bool
+	lastTag     int
+	changed     int
+	live        int
+	rescan      rescan
+	config      configCheck
+	watched     watch.Status
+	moved       bool
+	exiting     bool
 
 	requests chan func()
 	stopped  chan struct{}
@@ -95,10 +99,12 @@ func New(o Options) *Guard {
 		rows:     make(map[rules.Path]*Row),
 		conceded: make(map[rules.Path]bool),
 		aside:    make(map[rules.Path]bool),
-		restores: make(map[int]rules.Path),
-		requests: make(chan func()),
-		stopped:  make(chan struct{}),
-		ready:    make(chan struct{}, 1),
+		owners:   make(map[int]rules.Path),
+
+		unexplained: make(map[int]bool),
+		requests:    make(chan func()),
+		stopped:     make(chan struct{}),
+		ready:       make(chan struct{}, 1),
 	}
 	if e, ok := o.Manifest.Entry(gitConfig()); ok {
 		g.startConfig = e.State.Content
@@ -231,11 +237,14 @@ func (g *Guard) WatchStatus() (status watch.Status) {
 	return status
 }
 
-// displacedFrom gives the keeper what a restore displaced.
-func (g *Guard) displacedFrom(displaced []restore.Displaced, tag int) {
+// handOn gives the keeper what a restore displaced and returns the tag that it
+// will come back with.
+func (g *Guard) handOn(row *Row, displaced []restore.Displaced) (tag int) {
+	g.lastTag++
+	g.owners[g.lastTag] = row.Path
 	for _, d := range displaced {
 		version := kept.Version{
-			Tag: tag, Path: d.Path, Info: d.Info,
+			Tag: g.lastTag, Path: d.Path, Info: d.Info,
 			Quarantined: d.Quarantined, File: d.File, Content: d.Content,
 		}
 		if d.Beside != (rules.Path{}) {
@@ -244,4 +253,5 @@ func (g *Guard) displacedFrom(displaced []restore.Displaced, tag int) {
 		}
 		g.Keeper.Keep(version)
 	}
+	return g.lastTag
 }

@@ -85,18 +85,31 @@ func (g *Guard) putBack(e *snapshot.Entry, sight snapshot.Sight) {
 	result := g.restorer.Put(e, kind == Deleted)
 	if errors.Is(result.Err, restore.ErrAppeared) {
 		g.dirty.add(e.Path) // compare what appeared before anything replaces it
+		g.noteRebuilt(e, kind, result.Displaced)
 		return
 	}
-	row := g.row(e.Path, e.Verdict, kind)
-	row.Before = e.State.Digest
-	if errors.Is(result.Err, restore.ErrChanged) {
+	changed := errors.Is(result.Err, restore.ErrChanged)
+	if changed {
 		g.dirty.add(e.Path) // it was back, and somebody wrote it again
 		result.Err = nil
 	}
+	row := g.row(e.Path, e.Verdict, kind)
+	row.Before = e.State.Digest
 	g.settleResult(row, result, Reverted)
-	if result.Err == nil {
+	if result.Err == nil && !changed {
 		g.adopt(e, result)
 	}
+}
+
+// noteRebuilt notes that directories above an entry were put back, where
+// something else stood in their place.
+func (g *Guard) noteRebuilt(e *snapshot.Entry, kind Kind, displaced []restore.Displaced) {
+	if len(displaced) == 0 {
+		return
+	}
+	row := g.row(e.Path, e.Verdict, kind)
+	row.Before, row.Outcome = e.State.Digest, Reverted
+	g.handOn(row, displaced)
 }
 
 // adopt makes what was reached the baseline: the new inode, which is what may
@@ -116,9 +129,7 @@ func (g *Guard) adopt(e *snapshot.Entry, result restore.Result) {
 // settleResult writes a restore into its row, hands on what was displaced, and
 // emits it.
 func (g *Guard) settleResult(row *Row, result restore.Result, outcome Outcome) {
-	g.lastTag++
-	tag := g.lastTag
-	g.displacedFrom(result.Displaced, tag)
+	tag := g.handOn(row, result.Displaced)
 	if result.Err != nil {
 		g.fail(row, result.Err)
 		return
@@ -126,7 +137,7 @@ func (g *Guard) settleResult(row *Row, result restore.Result, outcome Outcome) {
 	row.Outcome, row.Code = outcome, ""
 	row.Restores++
 	row.Unset = mergeUnset(row.Unset, result.Unset)
-	g.restores[tag] = row.Path
+	g.unexplained[tag] = true
 	if !g.exiting {
 		g.live++
 	}

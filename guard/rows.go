@@ -105,15 +105,8 @@ func (g *Guard) list(o observation) {
 // takeSealed writes into the rows what became of displaced versions.
 func (g *Guard) takeSealed() {
 	for _, sealed := range g.Keeper.Take() {
-		p, ok := g.restores[sealed.Tag]
-		if !ok {
-			p = sealed.Path
-		}
-		row := g.rows[p]
-		if row == nil {
-			continue
-		}
-		if sealed.Path == p {
+		row := g.rows[g.owners[sealed.Tag]]
+		if sealed.Path == row.Path {
 			g.explain(row, sealed)
 		}
 		switch {
@@ -134,11 +127,11 @@ func (row *Row) addPlace(place string) {
 // explain says what a restore displaced, and takes it back where that was the
 // baseline itself: it was no change.
 func (g *Guard) explain(row *Row, sealed kept.Sealed) {
-	if _, restored := g.restores[sealed.Tag]; !restored {
+	if !g.unexplained[sealed.Tag] {
 		row.After = sealed.Digest
 		return
 	}
-	delete(g.restores, sealed.Tag)
+	delete(g.unexplained, sealed.Tag)
 	if g.wasBaseline(row.Path, sealed) {
 		row.unchanged++
 		g.emit(Explained{Tag: sealed.Tag, Unchanged: true})
@@ -171,7 +164,7 @@ func (g *Guard) gitState(p rules.Path, sealed kept.Sealed) *gitrepo.State {
 
 // explainAbsence says that a restore displaced nothing.
 func (g *Guard) explainAbsence(tag int, p rules.Path) {
-	delete(g.restores, tag)
+	delete(g.unexplained, tag)
 	var state *gitrepo.State
 	if g.Git != nil && p.Anchor == rules.Root {
 		state = &gitrepo.State{Path: p.Rel}
