@@ -116,8 +116,11 @@ func (r *Root) leave(fd int) {
 }
 
 // step opens one name, which is rel beneath the root, if it lies on the device
-// of the start.
+// of the start. No name leads upwards.
 func (r *Root) step(at int, rel, name string, flags int) (int, error) {
+	if name == ".." {
+		return -1, unix.EINVAL
+	}
 	fd, err := openAt(at, name, flags)
 	if err != nil || r.anyMount {
 		return fd, err

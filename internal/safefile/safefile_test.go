@@ -294,7 +294,7 @@ func TestOverwrite(t *testing.T) {
 			t.Errorf("written: %s", what)
 		}
 	}
-	for _, content := range []string{"short", "", "much longer than what it held before"} {
+	for _, content := range []string{"much longer than what it held before", "short"} {
 		if _, _, err := Overwrite(dir, "name", node(content), info.Inode, 1); errors.Is(err, unix.EOPNOTSUPP) {
 			continue // no space can be reserved on this system
 		} else {
@@ -305,6 +305,12 @@ func TestOverwrite(t *testing.T) {
 			t.Errorf("%+v, %v", now, err)
 		}
 	}
+	s.write("dir/emptied", "x")
+	emptied, err := dir.Stat("emptied")
+	s.must(err)
+	_, _, err = Overwrite(dir, "emptied", node(""), emptied.Inode, 1)
+	s.must(err)
+	s.holds("dir/emptied", "")
 	old, _, err := Overwrite(dir, "name", node("x"), info.Inode, 1)
 	s.must(err)
 	if len(old) == 0 {
