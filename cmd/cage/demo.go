@@ -19,7 +19,14 @@ func newDemo() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
 		Short: "Show what the cage does, on a throw-away repository",
-		Args:  noArguments,
+		Long: `Makes a throw-away repository in the temporary folder, lets two simulated rogue
+agents loose in it under the cage, shows what they try and what becomes of it,
+and removes everything again. Nothing of yours is touched.`,
+		Annotations: map[string]string{endingKey: `Exit codes:
+  0            everything was held
+  1            something was not
+`},
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			program, err := os.Executable()
 			if err != nil {

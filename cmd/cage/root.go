@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"cage/session"
 	"cage/spawn"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // execute runs one call of the program and returns its exit code.
@@ -19,7 +19,7 @@ func execute(stage spawn.Stage, args []string) int {
 	root := newRoot(stage, &code)
 	root.SetArgs(args)
 	if err := root.Execute(); err != nil {
-		return complain(err)
+		return complain(err, code)
 	}
 	return code
 }
@@ -30,8 +30,9 @@ const (
 	exitInternal = 1
 )
 
-// complain is the one table of errors to lines and exit codes.
-func complain(err error) int {
+// complain is the one table of errors to lines and exit codes. A code that a
+// session came to stands: what went wrong afterwards must not hide it.
+func complain(err error, code int) int {
 	var refusal *session.Refusal
 	var usage *usageError
 	switch {
@@ -41,21 +42,17 @@ func complain(err error) int {
 	case errors.As(err, &usage):
 		fmt.Fprintln(os.Stderr, "cage: "+usage.Error())
 		return exitUsage
-	default:
-		fmt.Fprintln(os.Stderr, "cage: "+err.Error())
-		return exitInternal
 	}
+	fmt.Fprintln(os.Stderr, "cage: "+err.Error())
+	if code != 0 {
+		return code
+	}
+	return exitInternal
 }
-
-// usageError is a call that cannot be understood: nothing runs.
-type usageError struct{ error }
-
-func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 func newRoot(stage spawn.Stage, code *int) *cobra.Command {
 	root := newRun(stage, code)
 	root.Use = "cage [flags] -- <command> [args]"
-	root.Short = "Guard the files a coding agent must not change"
 	root.Long = `cage runs a command and guards the files it must not change: CI configuration,
 .env files, git's hooks and config, .cage.yaml and what that adds. A change is
 undone within milliseconds, a command that keeps fighting is ended with
@@ -64,15 +61,13 @@ everything it started, and a report says what happened.`
   cage --allow-override .github/workflows/ci.yml -- codex
   cage --json --report-only -- make test`
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		if errors.Is(err, pflag.ErrHelp) {
-			return err
-		}
-		return usage("%w; see cage --help", err)
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(printHelp)
+	root.SetHelpCommand(newHelp())
+	root.CompletionOptions.DisableDefaultCmd = true
 	run := newRun(stage, code)
 	run.Use = "run [flags] -- <command> [args]"
-	root.AddCommand(run, newDemo(), newVersion())
+	root.AddCommand(run, newDemo(), newVersion(), newCompletion())
 	return root
 }
 
@@ -88,18 +83,17 @@ func asked(args []string) ([]string, error) {
 // noArguments refuses arguments in the words of this program.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("%s takes no arguments", c.CommandPath())
+		return usage("%s takes no arguments; a program of that name is run by cage -- %[1]s", c.Name())
 	}
 	return nil
 }
 
-// exitHelp ends the help of the commands that run something.
-func exitHelp() string {
-	return strings.TrimPrefix(`
-Exit codes:
-  the command's own    nothing under a revert rule changed (128+n: killed by signal n)
-  2                    the command did not run
-  3                    something changed; all of it is back, or the report says what is not
-  4                    the command was halted
-`, "\n")
+// oneOf refuses anything but one of a few words.
+func oneOf(words []string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 || !slices.Contains(words, args[0]) {
+			return usage("%s takes one of %s", c.Name(), strings.Join(words, ", "))
+		}
+		return nil
+	}
 }

@@ -14,20 +14,21 @@ import (
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
 // runFlags are the session's flags as they were given.
 type runFlags struct {
 	json             bool
-	reportFile       string
+	reportFile       file
 	reportOnly       bool
 	noWatch          bool
-	interval         positiveDuration
-	grace            nonNegativeDuration
+	interval         interval
+	grace            delay
 	contestLimit     optionalCount
 	ruleContestLimit optionalCount
-	overrides        []string
+	overrides        paths
 	maxFileBytes     count
 	maxFiles         count
 	maxTotalBytes    count
@@ -38,46 +39,89 @@ type runFlags struct {
 
 func newRun(stage spawn.Stage, code *int) *cobra.Command {
 	f := runFlags{
-		interval: positiveDuration(time.Second), grace: nonNegativeDuration(2 * time.Second),
+		interval: interval(time.Second), grace: delay(2 * time.Second),
 		maxFileBytes: 5 << 20, maxFiles: 5000, maxTotalBytes: 64 << 20,
 		oversize:      choice{value: "refuse", allowed: []string{"refuse", "detect"}},
 		keepDisplaced: choice{value: "on", allowed: []string{"on", "off"}},
 		bell:          choice{value: "auto", allowed: []string{"auto", "always", "never"}},
 	}
 	c := &cobra.Command{
-		Short: "Run a command under guard",
-		Args:  cobra.ArbitraryArgs,
+		Short:       "Run a command under guard",
+		Args:        cobra.ArbitraryArgs,
+		Annotations: map[string]string{endingKey: exitCodes},
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			*code, err = f.run(c.Context(), stage, args)
 			return err
 		},
 	}
-	c.SetUsageTemplate(c.UsageTemplate() + "\n" + exitHelp())
 	f.register(c)
 	return c
 }
 
+// exitCodes ends the help of the commands that run something.
+const exitCodes = `Exit codes, decided from the top:
+  4            the command was halted
+  3            a protected file was changed; the report says whether all is back
+  2            the command did not run
+  128+n        the command was killed by signal n
+  its own      no protected file was changed
+`
+
+// register adds the flags, in the order and the groups in which help shows
+// them.
 func (f *runFlags) register(c *cobra.Command) {
-	flags := c.Flags()
-	flags.SortFlags = false
-	flags.SetInterspersed(false)
-	flags.BoolVar(&f.json, "json", false, "print the report on stdout when the command has ended")
-	flags.StringVar(&f.reportFile, "report-file", "", "write the same JSON to a file")
-	flags.BoolVar(&f.reportOnly, "report-only", false, "report changes and restore nothing")
-	flags.BoolVar(&f.noWatch, "no-watch", false, "restore once, when the command has ended")
-	flags.Var(&f.interval, "watch-interval", "time between two comparisons of everything")
-	flags.Var((*milliseconds)(&f.interval), "watch-interval-ms", "the same in milliseconds")
-	flags.Lookup("watch-interval-ms").DefValue = ""
-	flags.Var(&f.contestLimit, "contest-limit", "rounds of one path before the halt, 0 never halts (default .cage.yaml, then 3)")
-	flags.Var(&f.ruleContestLimit, "rule-contest-limit", "rounds of one rule before the halt, 0 counts none (default .cage.yaml, then 10)")
-	flags.StringArrayVar(&f.overrides, "allow-override", nil, "only report changes to this path and below, for this run; repeatable")
-	flags.Var(&f.maxFileBytes, "max-file-bytes", "largest protected file")
-	flags.Var(&f.maxFiles, "max-files", "most protected files")
-	flags.Var(&f.maxTotalBytes, "max-total-bytes", "most bytes in all protected files")
-	flags.Var(&f.oversize, "oversize", "what becomes of larger files: refuse to start, or detect changes without undoing them")
-	flags.Var(&f.grace, "grace", "time between SIGTERM and SIGKILL")
-	flags.Var(&f.keepDisplaced, "keep-displaced", "keep what a restore displaced")
-	flags.Var(&f.bell, "bell", "ring for every event; auto where stderr is a terminal")
+	c.Flags().SortFlags = false
+	c.Flags().SetInterspersed(false)
+	add := func(group string, v pflag.Value, name, usage string) *pflag.Flag {
+		flag := c.Flags().VarPF(v, name, "", usage)
+		flag.Annotations = map[string][]string{groupKey: {group}}
+		return flag
+	}
+	const protected = "What is protected"
+	add(protected, &f.overrides, "allow-override", "only list changes to this path and below it, in this run; repeatable")
+	add(protected, &f.maxFiles, "max-files", "most protected files")
+	add(protected, &f.maxFileBytes, "max-file-bytes", "largest protected file").DefValue = "5 MiB"
+	add(protected, &f.maxTotalBytes, "max-total-bytes", "all protected files together").DefValue = "64 MiB"
+	add(protected, &f.oversize, "oversize", "what is larger: refuse to start, or detect changes without undoing them")
+
+	const done = "What is done"
+	addSwitch := func(group string, to *bool, name, usage string) {
+		c.Flags().BoolVar(to, name, false, usage)
+		c.Flags().Lookup(name).Annotations = map[string][]string{groupKey: {group}}
+	}
+	addSwitch(done, &f.reportOnly, "report-only", "list changes, undo nothing")
+	addSwitch(done, &f.noWatch, "no-watch", "undo changes once, when the command has ended")
+	add(done, &f.interval, "watch-interval", "time between two comparisons of everything")
+	add(done, (*milliseconds)(&f.interval), "watch-interval-ms", "the same in milliseconds").DefValue = ""
+	add(done, &f.keepDisplaced, "keep-displaced", "keep the files that a restore displaced")
+
+	const fights = "When the command fights"
+	add(fights, &f.contestLimit, "contest-limit", "rounds of one path before it is halted, 0 never halts (default .cage.yaml, then 3)")
+	add(fights, &f.ruleContestLimit, "rule-contest-limit", "rounds of one rule before it is halted, 0 counts none (default .cage.yaml, then 10)")
+	add(fights, &f.grace, "grace", "time between SIGTERM and SIGKILL")
+
+	const told = "What you are told"
+	addSwitch(told, &f.json, "json", "print the report on stdout when the command has ended")
+	add(told, &f.reportFile, "report-file", "write the same report into this file")
+	add(told, &f.bell, "bell", "ring for every event; auto where stderr is a terminal")
+
+	completeValues(c)
+}
+
+// completeValues lets shells complete what the flags of a command take: words
+// for a choice, files where one is named, and nothing for a number.
+func completeValues(c *cobra.Command) {
+	c.Flags().VisitAll(func(flag *pflag.Flag) {
+		words, directive := []string(nil), cobra.ShellCompDirectiveNoFileComp
+		switch v := flag.Value.(type) {
+		case *choice:
+			words = v.allowed
+		case *file, *paths:
+			directive = cobra.ShellCompDirectiveDefault
+		}
+		// It fails only for a flag that is not there or came twice.
+		_ = c.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(words, directive))
+	})
 }
 
 // run runs the session and prints its report. The error is a usage error or a
@@ -113,7 +157,7 @@ func (f *runFlags) options(stage spawn.Stage, command []string, dir string) sess
 			DetectOversize: f.oversize.value == "detect", KeepNothing: f.reportOnly,
 		},
 		DropDisplaced: f.keepDisplaced.value == "off",
-		ReportFile:    f.reportFile,
+		ReportFile:    string(f.reportFile),
 	}
 }
 
@@ -164,7 +208,7 @@ func (f *runFlags) deliver(data []byte) error {
 		}
 	}
 	if f.reportFile != "" {
-		if err := renameio.WriteFile(f.reportFile, data, readable); err != nil {
+		if err := renameio.WriteFile(string(f.reportFile), data, readable); err != nil {
 			return fmt.Errorf("write the report file: %w", err)
 		}
 	}

@@ -6,28 +6,37 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
-// The flag values say what they take, since a person reads it when a call is
-// refused.
+// value is a flag's value that can say what it takes, since a person reads it
+// when a call is refused. What Set returns is the same, or something narrower.
+type value interface {
+	pflag.Value
+	takes() string
+}
 
 // digits reads a whole number, 0 or more, written with digits alone.
 func digits(text string, bits int) (int64, error) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
-		return 0, errors.New("takes a whole number, 0 or more")
+		return 0, errors.New(wholeNumber)
 	}
 	n, err := strconv.ParseInt(text, 10, bits)
 	if err != nil {
-		return 0, errors.New("takes a smaller number")
+		return 0, errors.New("a smaller number")
 	}
 	return n, nil
 }
+
+const wholeNumber = "a whole number, 0 or more"
 
 // count is a whole number.
 type count int64
 
 func (c *count) String() string { return strconv.FormatInt(int64(*c), 10) }
 func (c *count) Type() string   { return "n" }
+func (c *count) takes() string  { return wholeNumber }
 func (c *count) Set(text string) error {
 	n, err := digits(text, 63)
 	if err == nil {
@@ -41,6 +50,7 @@ type optionalCount struct{ value *int }
 
 func (c *optionalCount) String() string { return "" }
 func (c *optionalCount) Type() string   { return "n" }
+func (c *optionalCount) takes() string  { return wholeNumber }
 func (c *optionalCount) Set(text string) error {
 	n, err := digits(text, 31)
 	if err == nil {
@@ -50,47 +60,53 @@ func (c *optionalCount) Set(text string) error {
 	return err
 }
 
-// positiveDuration is a duration above zero.
-type positiveDuration time.Duration
+// longest bounds every duration: what waits longer waits for ever.
+const longest = 24 * time.Hour
 
-func (d *positiveDuration) String() string { return time.Duration(*d).String() }
-func (d *positiveDuration) Type() string   { return "duration" }
-func (d *positiveDuration) Set(text string) error {
+// interval is a duration that something happens in again and again.
+type interval time.Duration
+
+func (d *interval) String() string { return time.Duration(*d).String() }
+func (d *interval) Type() string   { return "duration" }
+func (d *interval) takes() string  { return "a duration from 1ms to 24h, such as 500ms or 2s" }
+func (d *interval) Set(text string) error {
 	value, err := time.ParseDuration(text)
-	if err != nil || value <= 0 {
-		return errors.New("takes a duration above 0, such as 500ms or 2s")
+	if err != nil || value < time.Millisecond || value > longest {
+		return errors.New(d.takes())
 	}
-	*d = positiveDuration(value)
+	*d = interval(value)
 	return nil
 }
 
-// milliseconds sets a positiveDuration in milliseconds.
-type milliseconds positiveDuration
+// milliseconds sets an interval in milliseconds.
+type milliseconds interval
 
 func (m *milliseconds) String() string {
 	return strconv.FormatInt(time.Duration(*m).Milliseconds(), 10)
 }
-func (m *milliseconds) Type() string { return "n" }
+func (m *milliseconds) Type() string  { return "n" }
+func (m *milliseconds) takes() string { return "a whole number of milliseconds from 1 to 86400000" }
 func (m *milliseconds) Set(text string) error {
 	n, err := digits(text, 32)
-	if err != nil || n == 0 {
-		return errors.New("takes a whole number of milliseconds above 0")
+	if err != nil || n < 1 || n > longest.Milliseconds() {
+		return errors.New(m.takes())
 	}
 	*m = milliseconds(time.Duration(n) * time.Millisecond)
 	return nil
 }
 
-// nonNegativeDuration is a duration of zero or more.
-type nonNegativeDuration time.Duration
+// delay is a duration that somebody waits for once.
+type delay time.Duration
 
-func (d *nonNegativeDuration) String() string { return time.Duration(*d).String() }
-func (d *nonNegativeDuration) Type() string   { return "duration" }
-func (d *nonNegativeDuration) Set(text string) error {
+func (d *delay) String() string { return time.Duration(*d).String() }
+func (d *delay) Type() string   { return "duration" }
+func (d *delay) takes() string  { return "a duration from 0 to 24h, such as 500ms or 2s" }
+func (d *delay) Set(text string) error {
 	value, err := time.ParseDuration(text)
-	if err != nil || value < 0 {
-		return errors.New("takes a duration of 0 or more, such as 500ms or 2s")
+	if err != nil || value < 0 || value > longest {
+		return errors.New(d.takes())
 	}
-	*d = nonNegativeDuration(value)
+	*d = delay(value)
 	return nil
 }
 
@@ -102,10 +118,37 @@ type choice struct {
 
 func (c *choice) String() string { return c.value }
 func (c *choice) Type() string   { return strings.Join(c.allowed, "|") }
+func (c *choice) takes() string  { return strings.Join(c.allowed, " or ") }
 func (c *choice) Set(text string) error {
 	if !slices.Contains(c.allowed, text) {
-		return errors.New("takes " + strings.Join(c.allowed, " or "))
+		return errors.New(c.takes())
 	}
 	c.value = text
+	return nil
+}
+
+// file is the name of a file.
+type file string
+
+func (f *file) String() string { return string(*f) }
+func (f *file) Type() string   { return "file" }
+func (f *file) takes() string  { return "the name of a file" }
+func (f *file) Set(text string) error {
+	if text == "" {
+		return errors.New(f.takes())
+	}
+	*f = file(text)
+	return nil
+}
+
+// paths are what a flag that may be repeated was given. What a path has to be
+// is said by whoever reads it.
+type paths []string
+
+func (p *paths) String() string { return "" }
+func (p *paths) Type() string   { return "path" }
+func (p *paths) takes() string  { return "a path, relative to the root" }
+func (p *paths) Set(text string) error {
+	*p = append(*p, text)
 	return nil
 }
