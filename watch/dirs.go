@@ -92,6 +92,18 @@ func (d *dirs) list() []string {
 	return slices.Collect(maps.Keys(d.watched))
 }
 
+// find returns a watched directory that is wanted.
+func (d *dirs) find(wanted func(abs string) bool) (string, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for abs := range d.watched {
+		if wanted(abs) {
+			return abs, true
+		}
+	}
+	return "", false
+}
+
 func (d *dirs) add(abs string) error {
 	if d.instance == nil {
 		return errNoInstance

@@ -46,9 +46,7 @@ func (l *ledger) status() Status {
 }
 
 // exhausted reports whether err says that no further watch is to be had.
-func exhausted(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-}
+func exhausted(err error) bool { return errors.Is(err, noMoreWatches) }
 
 // failed notes that a watch could not be set. That something else, or nothing,
 // stands at the path by now is no failure: the watch on the directory above
@@ -72,7 +70,7 @@ func (w *Watcher) failed(err error) {
 func (w *Watcher) refused(err error) {
 	switch {
 	case err == nil, errors.Is(err, errNoInstance):
-	case exhausted(err):
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		w.ledger.degrade(w.limits.refused)
 	default:
 		w.ledger.degrade("no events can be had: " + err.Error())

@@ -5,9 +5,14 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/fsnotify/fsnotify"
 )
+
+// noMoreWatches is what setting a watch fails with when the user has as many
+// as the limit allows (inotify_add_watch(2)).
+const noMoreWatches = syscall.ENOSPC
 
 func systemLimits() limits {
 	watches := setting("max_user_watches", 8192)

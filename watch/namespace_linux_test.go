@@ -21,25 +21,42 @@ func inNamespaces(t *testing.T) bool {
 	if os.Getenv(insideEnv) != "" {
 		return true
 	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), insideEnv+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{
+	again(t, &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-		Pdeathsig:   syscall.SIGKILL,
+	})
+	return false
+}
+
+// asOrdinaryUser runs the test again without root's power to read everything.
+// It returns true there.
+func asOrdinaryUser(t *testing.T) bool {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return true
 	}
+	again(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+	return false
+}
+
+// again runs the test again in a process with other attributes.
+func again(t *testing.T, attr *syscall.SysProcAttr) {
+	t.Helper()
+	attr.Pdeathsig = syscall.SIGKILL
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), insideEnv+"=1")
+	cmd.SysProcAttr = attr
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EACCES) {
-		t.Skipf("no user namespace to be had: %v", err)
+		t.Skipf("no such process to be had: %v", err)
 	}
 	if err != nil {
-		t.Errorf("in the namespaces: %v\n%s", err, out)
+		t.Errorf("in the other process: %v\n%s", err, out)
 	}
 	if strings.Contains(string(out), "--- SKIP") {
-		t.Skipf("in the namespaces:\n%s", out)
+		t.Skipf("in the other process:\n%s", out)
 	}
-	return false
 }
 
 // allow sets a limit of the own user namespace (namespaces(7)).
@@ -196,4 +213,32 @@ func TestUnmountedDirectories(t *testing.T) {
 	if s.w.inodes.armed(s.path("infra/prod/main.tf")) {
 		t.Error("a file that is gone counts as watched")
 	}
+}
+
+// TestDeniedDirectory has a directory that may not be entered, and a protected
+// file that may not be read any more.
+func TestDeniedDirectory(t *testing.T) {
+	if !asOrdinaryUser(t) {
+		return
+	}
+	s := newSceneWith(t, systemLimits(), func(s *scene) {
+		s.write("closed/x", "x")
+		s.must(os.Chmod(s.abs("closed"), 0))
+	})
+	s.Cleanup(func() { os.Chmod(s.abs("closed"), 0o755) })
+	if got := s.w.Scan().Denied; len(got) != 1 || got[0] != s.path("closed") {
+		t.Errorf("denied: %v", got)
+	}
+	if got := s.w.Status(); len(got.Degraded) != 0 {
+		t.Errorf("degraded: %q", got.Degraded)
+	}
+	s.settle()
+	s.must(os.Chmod(s.abs(".env"), 0))
+	s.hinted(".env")
+	s.w.Refresh()
+	s.must(os.Chmod(s.abs("closed"), 0o755))
+	s.settle()
+	s.w.Scan()
+	s.write("closed/.env", "x")
+	s.hinted("closed/.env")
 }

@@ -313,14 +313,12 @@ func (w *Watcher) spareOne() bool {
 	if w.spared {
 		return false
 	}
-	for _, abs := range w.dirs.list() {
-		if !w.needed(w.layout.Locate(abs)) {
-			w.dirs.drop(map[string]bool{abs: false})
-			return true
-		}
+	abs, ok := w.dirs.find(func(abs string) bool { return !w.needed(w.layout.Locate(abs)) })
+	if ok {
+		w.dirs.remove(abs)
 	}
-	w.spared = true
-	return false
+	w.spared = !ok
+	return ok
 }
 
 // armFiles sets the inode watches of protected files, then hints at the files.

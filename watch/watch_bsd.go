@@ -2,7 +2,15 @@
 
 package watch
 
-import "github.com/fsnotify/fsnotify"
+import (
+	"syscall"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// noMoreWatches is what setting a watch fails with when this process has as
+// many open files as the limit allows.
+const noMoreWatches = syscall.EMFILE
 
 // systemLimits keeps to the directories that targets lie in: kqueue(2) takes
 // an open descriptor for every file of a watched directory.

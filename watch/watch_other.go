@@ -5,9 +5,13 @@ package watch
 import (
 	"errors"
 	"runtime"
+	"syscall"
 
 	"github.com/fsnotify/fsnotify"
 )
+
+// noMoreWatches is never met: no watch is set.
+const noMoreWatches = syscall.ENOSPC
 
 func systemLimits() limits { return limits{pending: maxPending} }
 
