@@ -45,6 +45,7 @@ var houseImports = map[string][]string{
 	"internal/gitrepo":    {},
 	"internal/sessionlog": {"report", "rules"},
 	"internal/demo":       {"report", "testdata/demo"},
+	"internal/bench":      {},
 	"testdata/demo":       {},
 }
 
