@@ -57,7 +57,9 @@ func (g *ground) survey(ctx context.Context, dir, searchPath string) error {
 		g.layout = rules.Layout{Root: dir}
 		return nil
 	}
-	return g.surveyGit(ctx, dir, filepath.Dir(dotGit), searchPath)
+	// Where git fails, this is what is known.
+	g.layout = rules.Layout{Root: filepath.Dir(dotGit)}
+	return g.surveyGit(ctx, dir, g.layout.Root, searchPath)
 }
 
 func (g *ground) surveyGit(ctx context.Context, dir, top, searchPath string) error {

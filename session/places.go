@@ -1,7 +1,6 @@
 package session
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -29,12 +28,13 @@ func choosePlaces(layout rules.Layout, env map[string]string) places {
 		home = p.temp
 	}
 	p.state = filepath.Join(p.choose(layout, "XDG_STATE_HOME", env["XDG_STATE_HOME"], filepath.Join(home, ".local/state")), "cage")
+	p.spare(layout, p.state)
 	return p
 }
 
 // choose takes a folder from the environment, or the system's default where
 // that is unset, relative or inside a guarded directory. A default that lies
-// inside too is used: what else is there; the rules then leave it alone.
+// inside too is used: what else is there.
 func (p *places) choose(layout rules.Layout, name, set, standard string) string {
 	if filepath.IsAbs(set) {
 		physical := resolve(set)
@@ -44,11 +44,15 @@ func (p *places) choose(layout rules.Layout, name, set, standard string) string 
 		p.warnings = append(p.warnings,
 			name+" points into the protected directory and is not used for the cage's own files; "+report.Quote(standard)+" is")
 	}
-	physical := resolve(standard)
-	if at := layout.Locate(physical); at.Anchor != rules.Outside {
+	return resolve(standard)
+}
+
+// spare exempts a file or folder of the cage's own from the rules, where it
+// had to be put where they apply. Nothing around it is.
+func (p *places) spare(layout rules.Layout, own string) {
+	if at := layout.Locate(own); at.Anchor != rules.Outside {
 		p.exempt = append(p.exempt, at)
 	}
-	return physical
 }
 
 // resolve returns a path without symlinks, as far as it exists.
@@ -74,31 +78,4 @@ func variables(env []string) map[string]string {
 		}
 	}
 	return m
-}
-
-// reportFileFits refuses a report file that is no regular file or lies on a
-// protected path.
-func reportFileFits(file string, layout rules.Layout, plan *rules.Plan) error {
-	if file == "" {
-		return nil
-	}
-	info, err := os.Lstat(file)
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		return refusal(codeReportFile, "name a regular file, or one that does not exist", &reportFileError{file, "is no regular file"})
-	case err != nil && !os.IsNotExist(err):
-		return refusal(codeReportFile, "name a file in a directory you can write", &reportFileError{file, "cannot be looked at"})
-	}
-	physical := filepath.Join(resolve(filepath.Dir(file)), filepath.Base(file))
-	at := layout.Locate(physical)
-	if _, protected := plan.Classify(at); protected || at.Anchor != rules.Root && at.Anchor != rules.Outside {
-		return refusal(codeReportFile, "name a file that no rule protects", &reportFileError{file, "lies on a protected path"})
-	}
-	return nil
-}
-
-type reportFileError struct{ file, problem string }
-
-func (e *reportFileError) Error() string {
-	return "the report file " + report.Quote(e.file) + " " + e.problem
 }

@@ -49,15 +49,21 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := harden(); err != nil {
 		return err
 	}
-	var err error
+	dir, err := s.whereabouts()
+	if err != nil {
+		return err
+	}
 	if s.reaper, err = proc.NewReaper(); err != nil {
 		return fmt.Errorf("take charge of child processes: %w", err)
 	}
 	env := variables(s.Env)
-	if err := s.survey(ctx, s.Dir, env["PATH"]); err != nil {
+	if err := s.survey(ctx, dir, env["PATH"]); err != nil {
 		return err
 	}
 	s.places = choosePlaces(s.layout, env)
+	if err := s.openLog(); err != nil {
+		return err
+	}
 	s.askStartRefs(ctx)
 	if err := s.plans(ctx); err != nil {
 		return err
@@ -65,11 +71,25 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := s.protect(ctx); err != nil {
 		return err
 	}
-	if err := reportFileFits(s.ReportFile, s.layout, s.plan); err != nil {
-		return err
+	if s.reportFile != nil {
+		if err := s.reportFile.fits(s.layout, s.plan); err != nil {
+			return err
+		}
 	}
 	s.arm()
-	return s.announce()
+	s.announce()
+	return nil
+}
+
+// whereabouts returns the current directory, and opens that of the report
+// file first: it takes the refusal of the other.
+func (s *session) whereabouts() (dir string, err error) {
+	var unfit error
+	s.reportFile, unfit = openReportFile(s.ReportFile)
+	if dir, err = os.Getwd(); err != nil {
+		return "", refusal(codeRoot, "change into a directory that exists", fmt.Errorf("find the current directory: %w", err))
+	}
+	return dir, unfit
 }
 
 // newID returns a session's name: 16 random hexadecimal digits.
@@ -102,12 +122,15 @@ func (s *session) live() bool { return !s.NoWatch && !s.ReportOnly }
 // plans reads the rule sources into a draft of the plan.
 func (s *session) plans(ctx context.Context) error {
 	in := rules.Inputs{Layout: s.layout, Git: s.git, Overrides: s.Overrides, Exempt: s.exempt}
-	for name, file := range map[string]*rules.File{
-		rules.ConfigFile: &in.Config, rules.ManifestYAML: &in.ManifestYAML, rules.ManifestJSON: &in.ManifestJSON,
+	for _, source := range []struct {
+		name string
+		file *rules.File
+	}{
+		{rules.ConfigFile, &in.Config}, {rules.ManifestYAML, &in.ManifestYAML}, {rules.ManifestJSON, &in.ManifestJSON},
 	} {
 		var err error
-		if *file, err = readRules(filepath.Join(s.layout.Root, name)); err != nil {
-			return rules.Unreadable(name, err)
+		if *source.file, err = readRules(filepath.Join(s.layout.Root, source.name)); err != nil {
+			return rules.Unreadable(source.name, err)
 		}
 	}
 	var err error
@@ -129,6 +152,9 @@ func readRules(name string) (rules.File, error) {
 			return rules.File{}, errors.New("it is a link that leads nowhere")
 		}
 		return rules.File{}, nil
+	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		return rules.File{}, nil // a file stands where its directory would
 	}
 	if err != nil {
 		return rules.File{}, reason(err)
@@ -188,9 +214,11 @@ func (s *session) protect(ctx context.Context) error {
 		return err
 	}
 	paths := scan.Found
-	if s.plan, err = s.plan.Settle(paths); err != nil {
+	settled, err := s.plan.Settle(paths)
+	if err != nil {
 		return err
 	}
+	s.plan = settled
 	targets := snapshot.Targets(s.trees, s.plan, paths)
 	s.plan = s.plan.With(targets)
 	for _, joined := range targets {
@@ -267,12 +295,18 @@ func (s *session) arm() {
 // of: thirty times as rarely as the protected set is compared.
 func walkInterval(interval time.Duration) time.Duration { return 30 * interval }
 
-// announce opens the log and says what the session is going to do.
-func (s *session) announce() error {
+// openLog opens the log before there are rules, which must leave it alone.
+func (s *session) openLog() error {
 	var err error
 	if s.log, err = sessionlog.Create(s.temp); err != nil {
-		return fmt.Errorf("open the session log: %w", err)
+		return refusal(codeHost, "set TMPDIR to a directory outside the root that you can write", err)
 	}
+	s.spare(s.layout, s.log.Path())
+	return nil
+}
+
+// announce says what the session is going to do.
+func (s *session) announce() {
 	var lines bytes.Buffer
 	for _, warning := range s.warnings {
 		lines.WriteString(report.Warning(warning))
@@ -284,7 +318,6 @@ func (s *session) announce() error {
 		Session: s.id, Root: s.layout.Root, Command: s.Command[0], RevertMode: s.revertMode(),
 		ProtectedFiles: s.manifest.Len(), Watch: !s.NoWatch,
 	})
-	return nil
 }
 
 func (s *session) startLine() report.Start {

@@ -3,6 +3,8 @@ package session
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"cage/report"
@@ -24,15 +26,31 @@ const (
 const exitRefused = 2
 
 func refusal(code, hint string, cause error) *Refusal {
-	r := &Refusal{Failure: report.Failure{ErrorCode: code, Message: cause.Error(), ExitCode: exitRefused}, Cause: cause}
-	if hint != "" {
-		r.FixHints = report.List[string]{hint}
+	if hint == "" {
+		hint = plainHint(code)
 	}
-	return r
+	return &Refusal{
+		Failure: report.Failure{
+			ErrorCode: code, Message: cause.Error(), FixHints: report.List[string]{hint}, ExitCode: exitRefused,
+		},
+		Cause: cause,
+	}
+}
+
+// plainHint is what can be said of a code where nobody knew anything nearer.
+func plainHint(code string) string {
+	switch rules.Code(code) {
+	case rules.CodeConfig:
+		return "correct " + rules.ConfigFile
+	case rules.CodeManifest:
+		return "correct the manifest"
+	default:
+		return "see to what the system says above, then start again"
+	}
 }
 
 // refuse makes a Refusal of any error on the way to the start.
-func refuse(err error) error {
+func (s *session) refuse(err error) *Refusal {
 	var (
 		already *Refusal
 		invalid *rules.Error
@@ -45,38 +63,82 @@ func refuse(err error) error {
 	case errors.As(err, &invalid):
 		return refusal(string(invalid.Code), invalid.Hint, invalid)
 	case errors.As(err, &limits):
-		return refusal(codeLimits, limitsHint(limits), errors.New(limitsText(limits)))
+		return refusal(codeLimits, limitsHint(limits), errors.New(limitsText(s.layout, limits)))
 	case errors.As(err, &entry):
-		return refusal(codeUnreadable, entryHint(entry), fmt.Errorf("cannot protect %s: %w", report.Quote(entry.Path.Rel), entry.Err))
+		return refusal(codeUnreadable, entryHint(entry), s.entryText(entry))
 	default:
 		return refusal(codeHost, "", err)
 	}
 }
 
-func limitsText(e *snapshot.LimitsError) string {
+func (s *session) entryText(e *snapshot.EntryError) error {
+	name := named(s.layout, e.Path)
+	if errors.Is(e.Err, snapshot.ErrLocked) {
+		return fmt.Errorf("%s stands there: %w", name, e.Err)
+	}
+	return fmt.Errorf("cannot protect %s: %w", name, reason(e.Err))
+}
+
+// named spells a path for a message.
+func named(layout rules.Layout, p rules.Path) string { return report.Quote(display(layout, p)) }
+
+// limitsText gives the full counts and what weighs most.
+func limitsText(layout rules.Layout, e *snapshot.LimitsError) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the protected set is too large: %d files (limit %d) with %d bytes (limit %d)",
 		e.Files, e.Limits.Files, e.Bytes, e.Limits.TotalBytes)
 	if n := len(e.Oversize); n > 0 {
-		fmt.Fprintf(&b, ", %d of them over %d bytes", n, e.Limits.FileBytes)
+		fmt.Fprintf(&b, ", %d of them over %d bytes each", n, e.Limits.FileBytes)
 	}
-	b.WriteString("; the largest:")
-	for _, o := range e.Largest {
-		fmt.Fprintf(&b, " %s (%d)", report.Quote(o.Path.Rel), o.Size)
+	if e.Files > e.Limits.Files {
+		b.WriteString("; by rule:")
+		for _, rule := range slices.Sorted(maps.Keys(e.ByRule)) {
+			fmt.Fprintf(&b, " %s %d", rule, e.ByRule[rule])
+		}
+	}
+	for i, o := range offenders(e) {
+		if i == 0 {
+			b.WriteString("; the largest:")
+		}
+		fmt.Fprintf(&b, " %s (%d)", named(layout, o.Path), o.Size)
 	}
 	return b.String()
 }
 
-func limitsHint(e *snapshot.LimitsError) string {
-	if e.Files > e.Limits.Files {
-		return "narrow the entries of .cage.yaml, or raise --max-files"
+// offenders returns what is named of a set that is too large: the largest of
+// all, or those over the limit for one file where only that is exceeded.
+func offenders(e *snapshot.LimitsError) []snapshot.Offender {
+	if e.Files > e.Limits.Files || e.Bytes > e.Limits.TotalBytes {
+		return e.Largest
 	}
-	return "narrow the entries of .cage.yaml, raise --max-file-bytes or --max-total-bytes, or take --oversize detect"
+	return e.Oversize[:min(len(e.Oversize), snapshot.MostOffenders)]
+}
+
+func limitsHint(e *snapshot.LimitsError) string {
+	var ways []string
+	if e.Files > e.Limits.Files {
+		ways = append(ways, "--max-files")
+	}
+	if e.Bytes > e.Limits.TotalBytes {
+		ways = append(ways, "--max-total-bytes")
+	}
+	if len(e.Oversize) > 0 {
+		ways = append(ways, "--max-file-bytes")
+	}
+	hint := "narrow the entries of .cage.yaml, or raise " + strings.Join(ways, " and ")
+	if e.Files <= e.Limits.Files {
+		hint += ", or take --oversize detect, which undoes no change to what is too large"
+	}
+	return hint
 }
 
 func entryHint(e *snapshot.EntryError) string {
-	if errors.Is(e.Err, snapshot.ErrBeingWritten) {
+	switch {
+	case errors.Is(e.Err, snapshot.ErrLocked):
+		return "wait until git has finished; if no git is running, remove the lock file"
+	case errors.Is(e.Err, snapshot.ErrBeingWritten):
 		return "wait until it is written, then start again"
+	default:
+		return "make it readable, or relax its rule for this run with --allow-override"
 	}
-	return "make the file readable, or relax its rule for this run with --allow-override"
 }

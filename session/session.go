@@ -27,10 +27,9 @@ import (
 type Options struct {
 	// Stage is what spawn.Main returned.
 	Stage spawn.Stage
-	// Command is the command and its arguments; it is not empty.
+	// Command is the command and its arguments; it is not empty. It starts, and
+	// the session looks for its root, in the current directory.
 	Command []string
-	// Dir is the absolute directory the session starts in.
-	Dir string
 	// Env is the whole environment of the caller.
 	Env []string
 	// Stdin, Stdout and Stderr are handed to the command.
@@ -52,8 +51,8 @@ type Options struct {
 	Limits           snapshot.Limits
 	// DropDisplaced lets displaced regular files go.
 	DropDisplaced bool
-	// ReportFile is where the caller is going to write the report; empty where
-	// it is not. The session checks that it lies on no protected path.
+	// ReportFile is the file that gets the report, or the document of a
+	// refusal; empty for none.
 	ReportFile string
 }
 
@@ -68,14 +67,21 @@ func (r *Refusal) Error() string { return r.Message }
 func (r *Refusal) Unwrap() error { return r.Cause }
 
 // Run runs the command under guard and returns the report of the session. An
-// error is a *Refusal: the command did not run.
+// error without a report is a *Refusal: the command did not run. One with a
+// report says that the report file could not be written.
 func Run(ctx context.Context, o Options) (*report.Document, error) {
 	s := &session{Options: o, started: time.Now()}
 	defer s.close()
 	if err := s.prepare(ctx); err != nil {
-		return nil, refuse(err)
+		refusal := s.refuse(err)
+		s.writeFailure(refusal)
+		if s.log != nil {
+			s.log.Discard()
+		}
+		return nil, refusal
 	}
-	return s.execute(ctx), nil
+	doc := s.execute(ctx)
+	return doc, s.writeReport(doc)
 }
 
 // session is the state of one run.
@@ -84,6 +90,7 @@ type session struct {
 	id      string
 	started time.Time
 
+	reportFile *reportFile
 	ground
 	protection
 	log   *sessionlog.Log
@@ -126,5 +133,6 @@ func (s *session) close() {
 	if s.log != nil {
 		s.log.Close()
 	}
+	s.reportFile.close()
 	s.ground.close()
 }

@@ -27,10 +27,14 @@ type Limits struct {
 type LimitsError struct {
 	Limits   Limits
 	Files    int
+	ByRule   map[rules.Rule]int // files
 	Bytes    int64
-	Largest  []Offender // largest first, at most ten
+	Largest  []Offender // largest first, at most MostOffenders
 	Oversize []Offender // revert files over the limit for one file
 }
+
+// MostOffenders is how many files a person is shown of a set that is too large.
+const MostOffenders = 10
 
 // Offender is a file with its size in bytes.
 type Offender struct {
@@ -57,6 +61,10 @@ func (e *EntryError) Unwrap() error { return e.Err }
 // still writing when the wait was over: half a file is no baseline.
 var ErrBeingWritten = errors.New("somebody is still writing it")
 
+// ErrLocked is the reason of an EntryError for a lock file of git's that stood
+// there until the wait was over: git is rewriting its configuration.
+var ErrLocked = errors.New("git is rewriting its configuration")
+
 // Settling says how long a baseline waits for files that are being written,
 // all together, and how often it looks.
 const (
@@ -76,6 +84,9 @@ func Take(ctx context.Context, trees *Trees, plan *rules.Plan, paths []rules.Pat
 		},
 	}
 	defer b.leave()
+	if err := b.awaitGit(); err != nil {
+		return nil, err
+	}
 	paths = slices.Clone(paths)
 	slices.SortFunc(paths, rules.Path.Compare)
 	paths = slices.Compact(paths)
@@ -101,6 +112,56 @@ type baseline struct {
 	manifest *Manifest
 	dir      *safefile.Dir
 	at       rules.Path
+}
+
+// gitLocks are what stands beside a configuration of git's while git rewrites
+// it (git-config takes <file>.lock, then renames it into place).
+func gitLocks() []string { return []string{"config.lock", "config.worktree.lock"} }
+
+// awaitGit waits until git rewrites no configuration any more.
+func (b *baseline) awaitGit() error {
+	for _, anchor := range []rules.Anchor{rules.CommonDir, rules.GitDir} {
+		if b.trees.Root(anchor) == nil {
+			continue
+		}
+		for _, name := range gitLocks() {
+			if err := b.awaitAbsence(rules.Path{Anchor: anchor, Rel: name}); err != nil {
+				return &EntryError{Path: rules.Path{Anchor: anchor, Rel: name}, Err: err}
+			}
+		}
+	}
+	return nil
+}
+
+func (b *baseline) awaitAbsence(p rules.Path) error {
+	for {
+		dir, err := b.enter(p)
+		if err != nil {
+			return err
+		}
+		if _, err := dir.Stat(p.Base()); absent(err) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := b.pause(ErrLocked); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits before another look, or returns the given error where the
+// baseline has waited long enough.
+func (b *baseline) pause(late error) error {
+	if time.Now().After(b.deadline) {
+		return late
+	}
+	select {
+	case <-b.ctx.Done():
+		return b.ctx.Err()
+	case <-time.After(settleEvery):
+		return nil
+	}
 }
 
 type measured struct {
@@ -200,8 +261,9 @@ func (b *baseline) measure(paths []rules.Path) ([]measured, error) {
 }
 
 func (b *baseline) bound(set []measured) error {
-	e := LimitsError{Limits: b.limits, Files: len(set)}
+	e := LimitsError{Limits: b.limits, Files: len(set), ByRule: make(map[rules.Rule]int)}
 	for _, m := range set {
+		e.ByRule[m.verdict.Rule]++
 		if m.info.Kind != safefile.Regular {
 			continue
 		}
@@ -220,7 +282,7 @@ func (b *baseline) bound(set []measured) error {
 	bySize := func(x, y Offender) int { return int(min(1, max(-1, y.Size-x.Size))) }
 	slices.SortStableFunc(e.Largest, bySize)
 	slices.SortStableFunc(e.Oversize, bySize)
-	e.Largest = e.Largest[:min(10, len(e.Largest))]
+	e.Largest = e.Largest[:min(MostOffenders, len(e.Largest))]
 	return &e
 }
 
@@ -261,13 +323,8 @@ func (b *baseline) captureFile(dir *safefile.Dir, e *Entry) error {
 		if settled || err != nil && !errors.Is(err, safefile.ErrBusy) {
 			return err
 		}
-		if time.Now().After(b.deadline) {
-			return ErrBeingWritten
-		}
-		select {
-		case <-b.ctx.Done():
-			return b.ctx.Err()
-		case <-time.After(settleEvery):
+		if err := b.pause(ErrBeingWritten); err != nil {
+			return err
 		}
 	}
 }

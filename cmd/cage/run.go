@@ -12,7 +12,6 @@ import (
 	"cage/snapshot"
 	"cage/spawn"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -131,21 +130,17 @@ func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (i
 	if err != nil {
 		return 0, err
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return 0, fmt.Errorf("find the current directory: %w", err)
-	}
-	doc, err := session.Run(ctx, f.options(stage, command, dir))
-	if err != nil {
+	doc, err := session.Run(ctx, f.options(stage, command))
+	if doc == nil {
 		f.printFailure(err)
 		return 0, err
 	}
-	return doc.ExitCode, f.print(doc)
+	return doc.ExitCode, errors.Join(err, f.print(doc))
 }
 
-func (f *runFlags) options(stage spawn.Stage, command []string, dir string) session.Options {
+func (f *runFlags) options(stage spawn.Stage, command []string) session.Options {
 	return session.Options{
-		Stage: stage, Command: command, Dir: dir, Env: os.Environ(),
+		Stage: stage, Command: command, Env: os.Environ(),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Messages: os.Stderr,
 		Bell:       f.bell.value == "always" || f.bell.value == "auto" && isTerminal(os.Stderr),
 		ReportOnly: f.reportOnly, NoWatch: f.noWatch,
@@ -174,43 +169,29 @@ func (f *runFlags) print(doc *report.Document) error {
 		fmt.Fprint(os.Stderr, report.TrappedLine(*doc.TrappedSignal))
 	}
 	fmt.Fprint(os.Stderr, report.Summary(*doc, colours()))
-	if !f.json && f.reportFile == "" {
-		return nil
-	}
-	data, err := doc.JSON()
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return f.deliver(data)
+	return f.printJSON(doc)
 }
 
-// printFailure writes the document of a run that failed closed; the line for
-// people is complain's.
+// printFailure shows a refusal to programs. If that fails, complain's line for
+// people still says it.
 func (f *runFlags) printFailure(err error) {
 	var refusal *session.Refusal
-	if !errors.As(err, &refusal) || !f.json && f.reportFile == "" {
-		return
-	}
-	data, err := refusal.Failure.JSON()
-	if err == nil {
-		err = f.deliver(data)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "cage: "+err.Error())
+	if errors.As(err, &refusal) {
+		_ = f.printJSON(refusal)
 	}
 }
 
-func (f *runFlags) deliver(data []byte) error {
-	const readable = 0o644
-	if f.json {
-		if _, err := os.Stdout.Write(data); err != nil {
-			return fmt.Errorf("print the report: %w", err)
-		}
+// printJSON puts a document on stdout, where one was asked for.
+func (f *runFlags) printJSON(document interface{ JSON() ([]byte, error) }) error {
+	if !f.json {
+		return nil
 	}
-	if f.reportFile != "" {
-		if err := renameio.WriteFile(string(f.reportFile), data, readable); err != nil {
-			return fmt.Errorf("write the report file: %w", err)
-		}
+	data, err := document.JSON()
+	if err == nil {
+		_, err = os.Stdout.Write(data)
+	}
+	if err != nil {
+		return fmt.Errorf("print the report: %w", err)
 	}
 	return nil
 }

@@ -112,6 +112,9 @@ func (l *Log) Close() error {
 	return err
 }
 
+// Discard closes the log and removes its file: there was no session.
+func (l *Log) Discard() error { return errors.Join(l.Close(), os.Remove(l.path)) }
+
 // emit writes one event; fields adds what it is about.
 func (l *Log) emit(event string, fields func(*zerolog.Event)) {
 	l.mu.Lock()
