@@ -7,7 +7,8 @@ import (
 )
 
 // tamperMain is the program `tamper` of the scenarios: what a shell cannot do,
-// or cannot do exactly. Every form ends by itself.
+// or cannot do exactly. Every form ends by itself. The forms stand where they
+// are defined: tamper_test.go, tamper_<topic>_test.go.
 //
 //	tamper await <path> <content>   waits until the file holds the content
 func tamperMain() {
@@ -18,10 +19,20 @@ func tamperMain() {
 }
 
 func tamper(args []string) error {
-	if len(args) == 3 && args[0] == "await" {
-		return await(args[1], args[2])
+	if len(args) == 0 {
+		return fmt.Errorf("which form?")
 	}
-	return fmt.Errorf("no such form: %q", args)
+	form, rest := args[0], args[1:]
+	switch {
+	case form == "await" && len(rest) == 2:
+		return await(rest[0], rest[1])
+	case form == "occupy" && len(rest) == 4:
+		return occupy(rest[0], rest[1], rest[2], rest[3])
+	case form == "socket" && len(rest) == 1:
+		return leaveSocket(rest[0])
+	default:
+		return fmt.Errorf("no such form: %q", args)
+	}
 }
 
 // patience bounds every wait; it is far above anything that works.
