@@ -27,7 +27,7 @@ func occupy(how, path, ready, until string) error {
 	switch how {
 	case "writer":
 	case "lease":
-		if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		if err := takeWriteLease(file); err != nil {
 			return fmt.Errorf("take a lease on %s: %w", path, err)
 		}
 	case "mapping":
