@@ -17,7 +17,7 @@ type Limits struct {
 	// Path is the limit of each path. With 0 nothing halts, by path or by
 	// rule, and a path is contested after three rounds.
 	Path int
-	// Rule is the limit of each rule. With 0 rules are not counted.
+	// Rule is the limit of each rule. With 0 no rule halts.
 	Rule int
 }
 
@@ -33,7 +33,8 @@ type Limits struct {
 // HEAD or the index holds all of its states now, and tells it with Judge.
 //
 // Only Answer and Judge can have an outcome to act on. There is one halt; after
-// it the counter wants to know nothing more.
+// it the counter wants to know nothing more. After Close there is none: rounds
+// are counted for the record alone.
 //
 // A Counter is not safe for use by several goroutines at once.
 type Counter[P, R, S comparable] struct {
@@ -44,6 +45,7 @@ type Counter[P, R, S comparable] struct {
 	asked     map[Displaced[P, S]][]*round[P, R, S]
 	rounds    int
 	halted    bool
+	closed    bool
 }
 
 // Displaced is a state that a restore displaced, and where.
@@ -97,12 +99,22 @@ type Outcome[P, R comparable] struct {
 	Limit int
 }
 
+// Tally is what became of the rounds of a path or of a rule.
+type Tally struct {
+	// Opened are all of them, those that turned out to answer no change left
+	// out.
+	Opened int
+	// Counted are those that count towards the limit, Uncounted those that were
+	// branch switches. About the others nobody has said anything yet.
+	Counted, Uncounted int
+}
+
 // tally is the account of a path or of a rule.
 type tally[P, R, S comparable] struct {
+	Tally
 	scope    Scope
 	limit    int
 	restores int
-	counted  int
 	// latest is the round that opened last.
 	latest *round[P, R, S]
 }
@@ -170,9 +182,6 @@ func (c *Counter[P, R, S]) tallies(path P, rule R) []*tally[P, R, S] {
 		byPath = &tally[P, R, S]{scope: ByPath, limit: c.limits.Path}
 		c.paths[path] = byPath
 	}
-	if c.limits.Path == 0 || c.limits.Rule == 0 {
-		return []*tally[P, R, S]{byPath}
-	}
 	byRule := c.rules[rule]
 	if byRule == nil {
 		byRule = &tally[P, R, S]{scope: ByRule, limit: c.limits.Rule}
@@ -188,6 +197,7 @@ func (c *Counter[P, R, S]) roundAt(now time.Time, t *tally[P, R, S], rule R) *ro
 		return t.latest
 	}
 	c.rounds++
+	t.Opened++
 	t.latest = &round[P, R, S]{
 		number: c.rounds, tally: t, rule: rule, opened: now, known: make(map[Displaced[P, S]]bool),
 	}
@@ -215,6 +225,19 @@ func (c *Counter[P, R, S]) Answer(path P, state S, excusable bool) Outcome[P, R]
 	return outcome
 }
 
+// Withdraw takes back a restore that Restored asked about: what it displaced
+// was what should stand there, so that it answered no change.
+func (c *Counter[P, R, S]) Withdraw(path P, state S) {
+	what := Displaced[P, S]{path, state}
+	for _, r := range c.asked[what] {
+		if !r.decided {
+			r.unanswered--
+			r.displaced = slices.DeleteFunc(r.displaced, func(other Displaced[P, S]) bool { return other == what })
+		}
+	}
+	delete(c.asked, what)
+}
+
 // Next returns when Due will have something to return, if no more is told
 // until then.
 func (c *Counter[P, R, S]) Next() (at time.Time, ok bool) {
@@ -227,11 +250,27 @@ func (c *Counter[P, R, S]) Next() (at time.Time, ok bool) {
 }
 
 // Due returns, each once and in the order of their opening, the rounds that
-// have ended by now and wait for Judge.
+// have ended by now and wait for Judge. Those of which nothing was left are
+// forgotten.
 func (c *Counter[P, R, S]) Due(now time.Time) []Round[P, S] {
+	return c.due(func(r *round[P, R, S]) bool { return !now.Before(r.ends()) })
+}
+
+// Rest returns the rounds that wait for Judge or for their end: no restore is
+// going to fall into them any more.
+func (c *Counter[P, R, S]) Rest() []Round[P, S] {
+	return c.due(func(*round[P, R, S]) bool { return true })
+}
+
+func (c *Counter[P, R, S]) due(ended func(*round[P, R, S]) bool) []Round[P, S] {
 	var due []Round[P, S]
-	for _, r := range c.undecided {
-		if r.judgeable() && !now.Before(r.ends()) {
+	for _, r := range slices.Clone(c.undecided) {
+		switch {
+		case !r.judgeable() || !ended(r):
+		case len(r.displaced) == 0:
+			r.tally.Opened--
+			c.decide(r)
+		default:
 			r.due = true
 			due = append(due, Round[P, S]{Number: r.number, Displaced: r.displaced})
 		}
@@ -248,10 +287,32 @@ func (c *Counter[P, R, S]) Judge(number int, held bool) Outcome[P, R] {
 	}
 	r := c.undecided[i]
 	if held {
+		r.tally.Uncounted++
 		c.decide(r)
 		return Outcome[P, R]{}
 	}
 	return c.count(r, r.displaced[0].Path)
+}
+
+// Close says that there is nothing left to halt.
+func (c *Counter[P, R, S]) Close() { c.closed = true }
+
+// OfPath returns the account of a path.
+func (c *Counter[P, R, S]) OfPath(path P) Tally {
+	if t := c.paths[path]; t != nil {
+		return t.Tally
+	}
+	return Tally{}
+}
+
+// Rules returns the accounts of the rules under which there was a round, or a
+// restore that turned out to answer no change.
+func (c *Counter[P, R, S]) Rules() map[R]Tally {
+	accounts := make(map[R]Tally, len(c.rules))
+	for rule, t := range c.rules {
+		accounts[rule] = t.Tally
+	}
+	return accounts
 }
 
 // decide takes a round off the list of those that something may still change.
@@ -263,20 +324,31 @@ func (c *Counter[P, R, S]) decide(r *round[P, R, S]) {
 // count counts a round, for which path is to be named.
 func (c *Counter[P, R, S]) count(r *round[P, R, S], path P) Outcome[P, R] {
 	c.decide(r)
-	r.tally.counted++
+	r.tally.Counted++
 	outcome := Outcome[P, R]{
 		Scope: r.tally.scope, Path: path, Rule: r.rule, LiveRestores: r.tally.restores, Limit: r.tally.limit,
 	}
 	switch {
-	case c.limits.Path == 0 && r.tally.counted == contestedAfter:
+	case c.closed || c.halted:
+	case c.contests(r.tally):
 		outcome.Kind, outcome.Limit = Contested, contestedAfter
 		return outcome
-	case c.limits.Path == 0 || r.tally.counted <= r.tally.limit || c.halted:
-		return Outcome[P, R]{}
+	case c.passed(r.tally):
+		c.halt()
+		outcome.Kind = Halt
+		return outcome
 	}
-	c.halt()
-	outcome.Kind = Halt
-	return outcome
+	return Outcome[P, R]{}
+}
+
+// contests reports whether a path has just become contested.
+func (c *Counter[P, R, S]) contests(t *tally[P, R, S]) bool {
+	return c.limits.Path == 0 && t.scope == ByPath && t.Counted == contestedAfter
+}
+
+// passed reports whether an account is past a limit that halts.
+func (c *Counter[P, R, S]) passed(t *tally[P, R, S]) bool {
+	return c.limits.Path != 0 && t.limit != 0 && t.Counted > t.limit
 }
 
 // halt forgets what is undecided: the one outcome that matters is known.

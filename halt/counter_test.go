@@ -2,6 +2,7 @@ package halt
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func TestRounds(t *testing.T) {
 			{at: 2 * time.Second, path: "b", rule: "s", state: "1", answer: "no"},
 			{at: 4 * time.Second, path: "c", rule: "t", state: "1", answer: "no"},
 		}},
-		{"rule limit 0 counts no rules", 3, 0, []step{
+		{"rule limit 0 halts by no rule", 3, 0, []step{
 			{at: 0, path: "a", rule: "r", state: "1", answer: "no"},
 			{at: 2 * time.Second, path: "b", rule: "r", state: "1", answer: "no"},
 			{at: 4 * time.Second, path: "c", rule: "r", state: "1", answer: "no"},
@@ -196,14 +197,14 @@ func TestRoundThatGitDoesNotHoldCounts(t *testing.T) {
 	c.Restored(at(time.Second), "a", "r", "older")
 	c.Answer("a", "older", true)
 	due := c.Due(at(5 * time.Second))
-	if len(due) != 2 {
-		t.Fatalf("due are %v", due)
+	if len(due) != 4 {
+		t.Fatalf("due are %v, want two rounds of the path and two of the rule", due)
 	}
-	if got := c.Judge(due[1].Number, false); got.Kind != Nothing {
-		t.Fatalf("the first counted round had the outcome %+v", got)
-	}
-	if got := c.Judge(due[1].Number, false); got.Kind != Nothing {
-		t.Fatalf("judged twice, it had the outcome %+v", got)
+	// The later round is judged first, and twice.
+	for _, number := range []int{due[3].Number, due[2].Number, due[2].Number} {
+		if got := c.Judge(number, false); got.Kind != Nothing {
+			t.Fatalf("the first counted round had the outcome %+v", got)
+		}
 	}
 	want := outcome{Kind: Halt, Scope: ByPath, Path: "a", Rule: "r", LiveRestores: 2, Limit: 1}
 	if got := c.Judge(due[0].Number, false); got != want {
@@ -241,6 +242,101 @@ func TestRoundThatWasHandedOutTakesNoMoreRestores(t *testing.T) {
 	}
 	if got := c.Judge(due[0].Number, false); got.Kind != Halt {
 		t.Fatalf("got %+v, want a halt at the second round", got)
+	}
+}
+
+func TestRestoresThatAnsweredNoChangeMakeNoRound(t *testing.T) {
+	c := newCounter(1, 10)
+	c.Restored(at(0), "a", "r", "same")
+	if next, ok := c.Next(); ok {
+		t.Fatalf("something is due at %v before anybody knows what it is", next)
+	}
+	c.Withdraw("a", "same")
+	if due := c.Due(at(time.Second)); due != nil {
+		t.Fatalf("due are %v", due)
+	}
+	if got := c.OfPath("a"); got != (Tally{}) {
+		t.Errorf("the path has the account %+v", got)
+	}
+	if got := c.Rules(); !maps.Equal(got, map[string]Tally{"r": {}}) {
+		t.Errorf("the rules have the accounts %v", got)
+	}
+	if next, ok := c.Next(); ok {
+		t.Errorf("something is due at %v after the round was forgotten", next)
+	}
+}
+
+func TestWithdrawnRestoreIsNotAskedAboutWithItsRound(t *testing.T) {
+	c := newCounter(3, 10)
+	for _, state := range []string{"same", "main"} {
+		c.Restored(at(0), "a", "r", state)
+	}
+	c.Withdraw("a", "same")
+	c.Answer("a", "main", true)
+	c.Withdraw("a", "main") // too late
+	for _, round := range c.Due(at(time.Second)) {
+		if !slices.Equal(round.Displaced, []Displaced[string, string]{{"a", "main"}}) {
+			t.Errorf("due is %v", round)
+		}
+	}
+}
+
+func TestAccounts(t *testing.T) {
+	c := newCounter(2, 0)
+	restored := func(d time.Duration, path, state string, excusable bool) {
+		c.Restored(at(d), path, "r", state)
+		c.Answer(path, state, excusable)
+	}
+	restored(0, "a", "evil", false)
+	restored(time.Millisecond, "a", "worse", false)
+	restored(time.Second, "b", "main", true)
+	for _, round := range c.Due(at(2 * time.Second)) {
+		c.Judge(round.Number, true)
+	}
+	c.Restored(at(3*time.Second), "b", "r", "unknown")
+	if got, want := c.OfPath("a"), (Tally{Opened: 1, Counted: 1}); got != want {
+		t.Errorf("a has %+v, want %+v", got, want)
+	}
+	if got, want := c.OfPath("b"), (Tally{Opened: 2, Uncounted: 1}); got != want {
+		t.Errorf("b has %+v, want %+v", got, want)
+	}
+	if got, want := c.OfPath("c"), (Tally{}); got != want {
+		t.Errorf("a path without restores has %+v", got)
+	}
+	// Kept though no rule halts.
+	if got, want := c.Rules()["r"], (Tally{Opened: 3, Counted: 1, Uncounted: 1}); got != want {
+		t.Errorf("the rule has %+v, want %+v", got, want)
+	}
+}
+
+func TestClosedCounterHasNoOutcome(t *testing.T) {
+	for _, limit := range []int{0, 1} {
+		c := newCounter(limit, 1)
+		c.Close()
+		for i := range 5 {
+			state := fmt.Sprint(i)
+			c.Restored(at(time.Duration(i)*time.Second), "a", "r", state)
+			if got := c.Answer("a", state, false); got != (outcome{}) {
+				t.Errorf("limit %d: got %+v", limit, got)
+			}
+		}
+		if got := c.OfPath("a"); got.Counted != 5 {
+			t.Errorf("limit %d: the path has %+v", limit, got)
+		}
+	}
+}
+
+func TestRestAreTheRoundsThatHaveNotEnded(t *testing.T) {
+	c := newCounter(3, 0)
+	c.Restored(at(0), "a", "r", "main")
+	c.Restored(at(0), "b", "s", "unknown")
+	c.Answer("a", "main", true)
+	c.Close()
+	if rest := c.Rest(); len(rest) != 2 {
+		t.Errorf("the rest is %v, want the rounds of a and r", rest)
+	}
+	if rest := c.Rest(); rest != nil {
+		t.Errorf("the rest came twice: %v", rest)
 	}
 }
 
