@@ -51,6 +51,9 @@ type Explained struct {
 	Tag int
 	// State is what git would record for it; nil where git has no word for it.
 	State *gitrepo.State
+	// Baseline is what git would record for what belongs there, where State is
+	// absence; nil where nothing does.
+	Baseline *gitrepo.State
 	// Unchanged says that it was the baseline after all: somebody had written
 	// the same again, slowly.
 	Unchanged bool
@@ -87,7 +90,8 @@ type WatchError struct{ Err error }
 // GroundMoved says that another directory stands where an anchor stood.
 type GroundMoved struct{ Anchors []rules.Anchor }
 
-// TooMany says that more than MaxChanged paths under revert rules changed.
+// TooMany says that more than MaxChanged paths under revert rules changed
+// while the command may still run.
 type TooMany struct {
 	Path    rules.Path
 	Rule    rules.Rule

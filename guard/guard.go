@@ -231,11 +231,8 @@ func (g *Guard) next() time.Time {
 	return g.settling.next()
 }
 
-// WatchStatus returns what the watcher said last.
-func (g *Guard) WatchStatus() (status watch.Status) {
-	g.do(func() { status = g.watched })
-	return status
-}
+// WatchStatus returns what the watcher said last. It is for after Run.
+func (g *Guard) WatchStatus() watch.Status { return g.watched }
 
 // handOn gives the keeper what a restore displaced and returns the tag that it
 // will come back with.

@@ -177,8 +177,12 @@ func (g *Guard) judgeNew(p rules.Path) {
 		return
 	}
 	g.settling.over(p)
-	row := g.row(p, verdict, Added)
-	g.settleResult(row, g.restorer.Remove(p), Removed)
+	result := g.restorer.Remove(p)
+	if result.Err == nil && len(result.Displaced) == 0 {
+		g.whole(p) // gone by itself
+		return
+	}
+	g.settleResult(g.row(p, verdict, Added), result, Removed)
 }
 
 // present reports whether something other than a directory stands at p. New

@@ -71,7 +71,7 @@ func (g *Guard) countChanged(row *Row) {
 	if row.Verdict.Mode != rules.Revert {
 		return
 	}
-	if g.changed++; g.changed == MaxChanged+1 {
+	if g.changed++; g.changed == MaxChanged+1 && !g.exiting {
 		g.emit(TooMany{Path: row.Path, Rule: row.Verdict.Rule, Changed: g.changed})
 	}
 }
@@ -151,29 +151,53 @@ func (g *Guard) wasBaseline(p rules.Path, sealed kept.Sealed) bool {
 
 // gitState returns what git would record for a displaced version.
 func (g *Guard) gitState(p rules.Path, sealed kept.Sealed) *gitrepo.State {
-	if g.Git == nil || p.Anchor != rules.Root || len(sealed.Identity) == 0 {
+	if !g.inGit(p) || len(sealed.Identity) == 0 {
 		return nil
 	}
-	const ownerExecute = 0o100
-	state := &gitrepo.State{Path: p.Rel, Blob: hexOf(sealed.Identity), Mode: gitrepo.ModeFile}
-	if sealed.Info.Perm&ownerExecute != 0 {
-		state.Mode = gitrepo.ModeExecutable
+	return &gitrepo.State{Path: p.Rel, Blob: hexOf(sealed.Identity), Mode: gitMode(sealed.Info)}
+}
+
+// baselineState returns what git would record for an entry of the baseline.
+func (g *Guard) baselineState(p rules.Path) *gitrepo.State {
+	e, known := g.Manifest.Entry(p)
+	if !known || !g.inGit(p) {
+		return nil
 	}
-	return state
+	content := []byte(e.State.Link)
+	if e.State.Kind == safefile.Regular {
+		content, _ = g.Store.Get(e.State.Content)
+	}
+	return &gitrepo.State{Path: p.Rel, Blob: gitrepo.BlobID(g.Git.ObjectFormat, content), Mode: gitMode(e.State.Info)}
+}
+
+// inGit reports whether git could record anything at p.
+func (g *Guard) inGit(p rules.Path) bool { return g.Git != nil && p.Anchor == rules.Root }
+
+// gitMode returns the mode that git records for a regular file or a link.
+func gitMode(info safefile.Info) uint32 {
+	const ownerExecute = 0o100
+	switch {
+	case info.Kind == safefile.Symlink:
+		return gitrepo.ModeLink
+	case info.Perm&ownerExecute != 0:
+		return gitrepo.ModeExecutable
+	default:
+		return gitrepo.ModeFile
+	}
 }
 
 // explainAbsence says that a restore displaced nothing.
 func (g *Guard) explainAbsence(tag int, p rules.Path) {
 	delete(g.unexplained, tag)
-	var state *gitrepo.State
-	if g.Git != nil && p.Anchor == rules.Root {
-		state = &gitrepo.State{Path: p.Rel}
+	explained := Explained{Tag: tag, Baseline: g.baselineState(p)}
+	if g.inGit(p) {
+		explained.State = &gitrepo.State{Path: p.Rel}
 	}
-	g.emit(Explained{Tag: tag, State: state})
+	g.emit(explained)
 }
 
 // Rows returns what was seen of every changed path, sorted by path. Restores
-// that turned out to answer no change are left out.
+// that turned out to answer no change are left out. It is for after Run.
 func (g *Guard) Rows() []Row {
 	var rows []Row
 	for _, p := range slices.SortedFunc(maps.Keys(g.rows), rules.Path.Compare) {
@@ -186,7 +210,8 @@ func (g *Guard) Rows() []Row {
 	return rows
 }
 
-// LiveRestores returns how many restores there were before the sweep.
+// LiveRestores returns how many restores there were before the sweep. It is for
+// after Run.
 func (g *Guard) LiveRestores() int { return g.live }
 
 func mergeUnset(known, more []safefile.UnsetAttr) []safefile.UnsetAttr {

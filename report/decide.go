@@ -2,8 +2,10 @@ package report
 
 // Ending is what decides the status of a session.
 type Ending struct {
-	Halted     bool
-	Survivors  int
+	Halted bool
+	// Alive says that processes of the run survived it, or that nothing proves
+	// that none did.
+	Alive      bool
 	Changes    []Change
 	NotStarted bool
 	// Signal is the number of the signal that killed the command, 0 if none.
@@ -19,7 +21,7 @@ func Decide(e Ending) (Status, int) {
 	switch {
 	case e.Halted:
 		return Halted, 4
-	case e.Survivors > 0, unresolved:
+	case e.Alive, unresolved:
 		return Unresolved, 3
 	case violated:
 		return Reverted, 3

@@ -26,7 +26,7 @@ func TestDecideFollowsTheTable(t *testing.T) {
 		code   func(report.Ending) int
 	}{
 		{func(e report.Ending) bool { return e.Halted }, "halted", fixed(4)},
-		{func(e report.Ending) bool { return e.Survivors > 0 }, "violations_unresolved", fixed(3)},
+		{func(e report.Ending) bool { return e.Alive }, "violations_unresolved", fixed(3)},
 		{func(e report.Ending) bool {
 			return has(e, "reverted", "removed") && !has(e, "reported", "detect_only", "revert_failed")
 		}, "violations_reverted", fixed(3)},
@@ -72,7 +72,7 @@ func endings(all []report.Outcome) []report.Ending {
 		for flags := range 1 << 4 {
 			for _, exit := range []int{0, 2, 3, 4, 7, 255} {
 				e := report.Ending{Changes: changes, Halted: flags&1 != 0, NotStarted: flags&4 != 0, ExitCode: exit}
-				e.Survivors = flags >> 1 & 1
+				e.Alive = flags>>1&1 == 1
 				e.Signal = flags >> 3 & 1 * 15
 				list = append(list, e)
 			}
@@ -86,7 +86,7 @@ func describe(e report.Ending) string {
 	for _, c := range e.Changes {
 		outcomes = append(outcomes, c.Outcome)
 	}
-	return fmt.Sprintf("halted=%v survivors=%d not_started=%v signal=%d exit=%d %v", e.Halted, e.Survivors, e.NotStarted, e.Signal, e.ExitCode, outcomes)
+	return fmt.Sprintf("halted=%v alive=%v not_started=%v signal=%d exit=%d %v", e.Halted, e.Alive, e.NotStarted, e.Signal, e.ExitCode, outcomes)
 }
 
 // An outcome that nobody has taught this package must not pass for harmless.

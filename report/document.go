@@ -108,7 +108,8 @@ type Change struct {
 	ErrorCode *string `json:"error_code"`
 	// Restores counts successful restores of the path, live and at the exit.
 	Restores int `json:"restores"`
-	// Rounds counts those that opened a round of their own (the halt's unit).
+	// Rounds counts those that opened a round of their own, the halt's unit,
+	// whether it counted or not.
 	Rounds int `json:"rounds"`
 	// Displaced are the absolute places where displaced versions lie.
 	Displaced List[Name] `json:"displaced"`
@@ -281,10 +282,14 @@ type Lifetime struct {
 	// Mode is `run`, `tree` or `leave`.
 	Mode string `json:"mode"`
 	// Mechanism names what proved the end: `subreaper`, `keeper`, `cgroup` or
-	// `listing`.
+	// `listing`; `none` where nothing was started.
 	Mechanism string `json:"mechanism"`
-	// Ended counts the processes that outlived the command and were ended.
+	// Ended counts the processes that outlived the command, or that a halt or a
+	// signal found with it, and were ended.
 	Ended int `json:"ended"`
+	// Proved says that nothing of the run is left, by Mechanism's word. Without
+	// it something lives, or may, also where Survivors is empty.
+	Proved bool `json:"proved"`
 	// Survivors could not be ended.
 	Survivors List[Process] `json:"survivors"`
 	// Gaps name what this host could not enforce.

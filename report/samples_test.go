@@ -36,7 +36,7 @@ func uneventful() report.Document {
 		},
 		Limits:    report.Limits(report.LimitFacts{Watch: true}),
 		Session:   report.NewSession("20260301T093000-9f3a2c1e", started, started.Add(83*time.Second+250*time.Millisecond)),
-		Lifetime:  report.Lifetime{Mode: "tree", Mechanism: "subreaper"},
+		Lifetime:  report.Lifetime{Mode: "tree", Mechanism: "subreaper", Proved: true},
 		Hygiene:   report.Hygiene{Environment: "inherit", Terminal: "foreground"},
 		Resources: report.Resources{Mode: "off"},
 	}
@@ -48,7 +48,7 @@ func with(change func(d *report.Document), signal int) report.Document {
 	change(&d)
 	e := report.Ending{
 		Halted:     d.Watch.Halt != nil,
-		Survivors:  len(d.Lifetime.Survivors),
+		Alive:      !d.Lifetime.Proved,
 		Changes:    d.Changes,
 		NotStarted: d.RuntimeError != nil,
 		Signal:     signal,
@@ -183,11 +183,17 @@ func samples() []sample {
 		}, 0)},
 		{"not_started", with(func(d *report.Document) {
 			d.CommandExitCode = nil
-			d.RuntimeError = new(`exec "agnet": executable file not found in $PATH`)
+			d.RuntimeError = new(`cannot run "agnet": not found in PATH`)
+			d.Lifetime.Mechanism = "none"
 		}, 0)},
 		{"survivors", with(func(d *report.Document) {
 			d.Changes = []report.Change{workflow()}
 			d.Lifetime.Survivors = []report.Process{{PID: 4720, Name: "postgres"}, {PID: 4733, Name: "dd\x1b[31m"}}
+			d.Lifetime.Proved = false
+		}, 0)},
+		{"lost", with(func(d *report.Document) {
+			d.CommandExitCode, d.CommandSignal = nil, new("SIGKILL")
+			d.Lifetime.Mechanism, d.Lifetime.Proved = "keeper", false
 		}, 0)},
 		{"overridden", with(func(d *report.Document) {
 			c := dotenv()

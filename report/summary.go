@@ -76,6 +76,8 @@ func (s *summary) lead() string {
 		return "HALTED, "
 	case len(s.d.Lifetime.Survivors) > 0:
 		return count(len(s.d.Lifetime.Survivors), "process", "processes") + " STILL ALIVE, "
+	case !s.d.Lifetime.Proved:
+		return "processes MAY STILL BE ALIVE, "
 	case s.d.Status == NotStarted:
 		return "the command did not start, "
 	default:
@@ -355,6 +357,9 @@ func (s *summary) hints() {
 	}
 	if len(s.d.Lifetime.Survivors) > 0 {
 		s.hint("still alive: they survived SIGKILL; end them as their owner, or restart what they wait for")
+	} else if !s.d.Lifetime.Proved {
+		s.hint("maybe alive: the cage lost sight of the command's processes; those it started have GANTRY_CAGE_SESSION=" +
+			plain(s.d.Session.ID) + " in their environment")
 	}
 }
 

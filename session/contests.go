@@ -8,248 +8,277 @@ import (
 	"cage/guard"
 	"cage/halt"
 	"cage/internal/gitrepo"
-	"cage/report"
 	"cage/rules"
 )
 
-// The limits of SPEC where neither flag nor rules file sets them.
+// The limits where neither flag nor rules file sets them.
 const (
 	defaultContestLimit     = 3
 	defaultRuleContestLimit = 10
 )
 
-// reachedFor bounds how long git may search the history for displaced states.
-// A contest waits that long at most; restoring goes on meanwhile.
-const reachedFor = 10 * time.Second
+// askFor bounds how long git may take over one question. A contest waits that
+// long at most; restoring goes on meanwhile.
+const askFor = 10 * time.Second
+
+// concludeFor bounds how long a session that is over waits for git to tell
+// which of its last rounds were branch switches: that changes no more than the
+// wording of its report.
+const concludeFor = 2 * time.Second
+
+// history is what contests ask of git.
+type history interface {
+	// Reached reports of every state, in their order and with an error too,
+	// whether it stood at its path in a commit reachable from refs.
+	Reached(ctx context.Context, refs gitrepo.Refs, states []gitrepo.State) ([]bool, error)
+	// Held reports of every state whether HEAD or the index holds it now.
+	Held(ctx context.Context, states []gitrepo.State) ([]bool, error)
+}
+
+type (
+	counter = halt.Counter[rules.Path, rules.Rule, *displacement]
+	round   = halt.Round[rules.Path, *displacement]
+	outcome = halt.Outcome[rules.Path, rules.Rule]
+)
 
 // contests is the session's account of who fights and who only switches
 // branches. Restores are counted at once; whether one is a branch switch only
 // git can say, which is asked beside the supervision, one question at a time.
 type contests struct {
-	counter   *halt.Counter[rules.Path, rules.Rule, int]
-	pathLimit int
-	ruleLimit int
-	contested []rules.Path
+	*counter
+	git  history
+	refs gitrepo.Refs
+	// act does what follows from an answer.
+	act func(outcome)
 	// switched are paths whose changes a branch switch explains.
 	switched map[rules.Path]bool
 
-	refs      gitrepo.Refs
-	displaced map[int]*displacement // by the tag of the restore
-	reach     []int                 // tags to ask git about
-	rounds    []halt.Round[rules.Path, int]
-	asking    context.CancelFunc // nil while no question is open
-	answers   chan answer
-	judgement *time.Timer
+	// unexplained are displacements by the tag of their restore, and the same
+	// in the order they came.
+	unexplained map[int]*displacement
+	waiting     []*displacement
+	// next is the question to put when the open one is answered.
+	next    question
+	open    *openQuestion
+	answers chan answer
+	// alarm rings when judge has something to do.
+	alarm *time.Timer
 }
 
 // displacement is what a restore displaced.
 type displacement struct {
+	tag  int
 	path rules.Path
 	// since is when it was displaced. What is not explained a round later,
 	// because somebody keeps writing it, is no branch switch.
-	since     time.Time
+	since time.Time
+	// explained says that the counter knows it, or will when git has answered.
 	explained bool
-	unchanged bool
-	state     *gitrepo.State
+	// state is what stood there. Absence is a branch switch only where git
+	// could have taken the file away: where the baseline stood in the history
+	// too.
+	state    gitrepo.State
+	baseline *gitrepo.State
 }
 
-// answer is what git said: which of the states were reached, by the tag of
-// their restore, or which of the rounds were held.
-type answer struct {
-	reached map[int]bool
-	rounds  []judged
-}
-
-type judged struct {
-	halt.Round[rules.Path, int]
-	held bool
-}
-
-func (s *session) openContests(refs gitrepo.Refs) {
-	s.pathLimit = firstSet(s.ContestLimit, s.plan.ContestLimit, defaultContestLimit)
-	s.ruleLimit = firstSet(s.RuleContestLimit, s.plan.RuleContestLimit, defaultRuleContestLimit)
-	s.counter = halt.NewCounter[rules.Path, rules.Rule, int](halt.Limits{Path: s.pathLimit, Rule: s.ruleLimit})
-	s.switched = make(map[rules.Path]bool)
-	s.displaced = make(map[int]*displacement)
-	s.refs = refs
-	s.answers = make(chan answer, 1)
-	s.judgement = time.NewTimer(time.Hour)
-	s.judgement.Stop()
-}
-
-func firstSet(flag *int, file func() (int, bool), standard int) int {
-	if flag != nil {
-		return *flag
+// states returns what has to have stood in the history for d to be excusable.
+func (d *displacement) states() []gitrepo.State {
+	if d.baseline != nil {
+		return []gitrepo.State{d.state, *d.baseline}
 	}
-	if n, ok := file(); ok {
-		return n
-	}
-	return standard
+	return []gitrepo.State{d.state}
 }
 
-// closeContests ends a question that is still open: the run is over.
-func (s *session) closeContests() {
-	s.judgement.Stop()
-	if s.asking != nil {
-		s.asking()
-		<-s.answers
-		s.asking = nil
+// question is what git is asked in one go: whether displaced states stood in
+// the history, and whether those of rounds are held now.
+type question struct {
+	displaced []*displacement
+	rounds    []round
+}
+
+type openQuestion struct {
+	question
+	cancel context.CancelFunc
+}
+
+// answer has a word for everything in its question, in the same order.
+type answer struct{ reached, held []bool }
+
+func (q question) empty() bool { return len(q.displaced) == 0 && len(q.rounds) == 0 }
+
+// and returns q followed by more.
+func (q question) and(more question) question {
+	return question{
+		displaced: slices.Concat(q.displaced, more.displaced),
+		rounds:    slices.Concat(q.rounds, more.rounds),
 	}
 }
 
-// count counts a restore. What it displaced is explained later.
-func (s *session) count(e guard.Restored) {
-	if !e.Live || !s.counter.Restored(e.At, e.Path, e.Verdict.Rule, e.Tag) {
-		return
+// ask puts a question to git. What git cannot say, or not in time, is not so.
+func (q question) ask(ctx context.Context, git history, refs gitrepo.Refs) answer {
+	var a answer
+	for _, r := range q.rounds {
+		a.held = append(a.held, held(ctx, git, r))
 	}
-	s.displaced[e.Tag] = &displacement{path: e.Path, since: e.At}
-	s.schedule()
+	var states []gitrepo.State
+	for _, d := range q.displaced {
+		states = append(states, d.states()...)
+	}
+	if len(states) == 0 {
+		return a
+	}
+	reached, _ := git.Reached(ctx, refs, states)
+	for _, d := range q.displaced {
+		own := reached[:len(d.states())]
+		reached = reached[len(own):]
+		a.reached = append(a.reached, !slices.Contains(own, false))
+	}
+	return a
+}
+
+// held asks whether HEAD or the index holds every state of a round.
+func held(ctx context.Context, git history, r round) bool {
+	states := make([]gitrepo.State, 0, len(r.Displaced))
+	for _, what := range r.Displaced {
+		states = append(states, what.State.state)
+	}
+	answers, err := git.Held(ctx, states)
+	return err == nil && !slices.Contains(answers, false)
+}
+
+func newContests(limits halt.Limits, git history, refs gitrepo.Refs, act func(outcome)) *contests {
+	c := &contests{
+		counter: halt.NewCounter[rules.Path, rules.Rule, *displacement](limits),
+		git:     git, refs: refs, act: act,
+		switched:    make(map[rules.Path]bool),
+		unexplained: make(map[int]*displacement),
+		answers:     make(chan answer, 1),
+		alarm:       time.NewTimer(time.Hour),
+	}
+	c.alarm.Stop()
+	return c
+}
+
+// restored counts a restore. What it displaced is explained later.
+func (c *contests) restored(e guard.Restored) {
+	d := &displacement{tag: e.Tag, path: e.Path, since: e.At}
+	if c.Restored(e.At, e.Path, e.Verdict.Rule, d) {
+		c.unexplained[d.tag] = d
+		c.waiting = append(c.waiting, d)
+	}
 }
 
 // explain learns what a restore displaced.
-func (s *session) explain(ctx context.Context, e guard.Explained) {
-	d := s.displaced[e.Tag]
-	if d == nil || d.explained {
-		return
+func (c *contests) explain(e guard.Explained) {
+	d := c.unexplained[e.Tag]
+	if d == nil {
+		return // it made no difference, or comes too late
 	}
-	d.explained, d.unchanged, d.state = true, e.Unchanged, e.State
+	c.strike(d)
 	switch {
 	case e.Unchanged:
-		s.answer(e.Tag, true)
-	case e.State == nil || len(s.refs) == 0:
-		s.answer(e.Tag, false)
+		c.Withdraw(d.path, d)
+	case e.State == nil || len(c.refs) == 0 || e.State.Blob == "" && e.Baseline == nil:
+		c.act(c.Answer(d.path, d, false))
 	default:
-		s.reach = append(s.reach, e.Tag)
-		s.ask(ctx)
+		d.state, d.baseline = *e.State, e.Baseline
+		c.next.displaced = append(c.next.displaced, d)
 	}
 }
 
-func (s *session) answer(tag int, excusable bool) {
-	d := s.displaced[tag]
-	if !excusable {
-		delete(s.displaced, tag)
-	}
-	s.act(s.counter.Answer(d.path, tag, excusable))
-	s.schedule()
-}
-
-// act does what follows from an answer.
-func (s *session) act(o halt.Outcome[rules.Path, rules.Rule]) {
-	switch o.Kind {
-	case halt.Halt:
-		s.halt(report.Halt{
-			Scope: report.HaltScope(o.Scope), Name: report.NameOf(display(s.layout, o.Path)), Rule: o.Rule,
-			LiveRestores: o.Limit + 1, Limit: o.Limit,
-		})
-	case halt.Contested:
-		s.contested = append(s.contested, o.Path)
-		s.guard.Concede(o.Path)
-		s.log.Contested(display(s.layout, o.Path), o.Rule, o.LiveRestores)
-		s.ring()
-	}
-}
-
-// schedule sets the alarm for what is due next: the end of a round, or of the
-// wait for an explanation.
-func (s *session) schedule() {
-	next, ok := s.counter.Next()
-	for _, d := range s.displaced {
-		if late := d.since.Add(halt.RoundLength); !d.explained && (!ok || late.Before(next)) {
-			next, ok = late, true
-		}
-	}
-	if ok {
-		s.judgement.Reset(max(0, time.Until(next)))
-	}
+// strike takes a displacement off those that wait to be explained.
+func (c *contests) strike(d *displacement) {
+	d.explained = true
+	delete(c.unexplained, d.tag)
 }
 
 // judge takes up what is due.
-func (s *session) judge(ctx context.Context) {
-	now := time.Now()
-	for tag, d := range s.displaced {
-		if !d.explained && !now.Before(d.since.Add(halt.RoundLength)) {
-			d.explained = true
-			s.answer(tag, false)
+func (c *contests) judge(now time.Time) {
+	for _, d := range c.waiting {
+		if now.Before(d.since.Add(halt.RoundLength)) {
+			break
+		}
+		if !d.explained {
+			c.strike(d)
+			c.act(c.Answer(d.path, d, false))
 		}
 	}
-	s.rounds = append(s.rounds, s.counter.Due(now)...)
-	s.ask(ctx)
-	s.schedule()
+	c.next.rounds = append(c.next.rounds, c.Due(now)...)
 }
 
-// ask puts the next question to git, if none is open.
-func (s *session) ask(ctx context.Context) {
-	if s.asking != nil || len(s.reach) == 0 && len(s.rounds) == 0 {
-		return
+// proceed puts the next question to git, if none is open, and sets the alarm.
+func (c *contests) proceed(ctx context.Context) {
+	if c.open == nil && !c.next.empty() {
+		ctx, cancel := context.WithTimeout(ctx, askFor)
+		q := c.next
+		c.open, c.next = &openQuestion{q, cancel}, question{}
+		go func() { c.answers <- q.ask(ctx, c.git, c.refs) }()
 	}
-	ctx, s.asking = context.WithTimeout(ctx, reachedFor)
-	if len(s.rounds) > 0 {
-		rounds, states := s.rounds, make(map[int][]gitrepo.State)
-		for _, r := range rounds {
-			states[r.Number] = s.statesOf(r)
-		}
-		s.rounds = nil
-		go func() { s.answers <- answer{rounds: heldRounds(ctx, s.repo, rounds, states)} }()
-		return
+	if at, ok := c.due(); ok {
+		c.alarm.Reset(max(0, time.Until(at)))
 	}
-	tags, states := s.reach, make([]gitrepo.State, len(s.reach))
-	for i, tag := range tags {
-		states[i] = *s.displaced[tag].state
-	}
-	s.reach = nil
-	go func() { s.answers <- answer{reached: reachedTags(ctx, s.repo, s.refs, tags, states)} }()
 }
 
-// statesOf returns what git is to be asked about a round: what was displaced
-// and not the baseline after all.
-func (s *session) statesOf(r halt.Round[rules.Path, int]) []gitrepo.State {
-	var states []gitrepo.State
-	for _, what := range r.Displaced {
-		if d := s.displaced[what.State]; d != nil && d.state != nil {
-			states = append(states, *d.state)
-		}
+// due returns when judge has something to do: at the end of a round, or of the
+// wait for an explanation.
+func (c *contests) due() (at time.Time, ok bool) {
+	at, ok = c.Next()
+	for len(c.waiting) > 0 && c.waiting[0].explained {
+		c.waiting = c.waiting[1:]
 	}
-	return states
+	if len(c.waiting) == 0 {
+		return at, ok
+	}
+	if late := c.waiting[0].since.Add(halt.RoundLength); !ok || late.Before(at) {
+		return late, true
+	}
+	return at, ok
 }
 
-// reachedTags asks which states stood in the history; what git cannot say did
-// not.
-func reachedTags(ctx context.Context, repo *gitrepo.Repo, refs gitrepo.Refs, tags []int, states []gitrepo.State) map[int]bool {
-	reached, _ := repo.Reached(ctx, refs, states)
-	answers := make(map[int]bool, len(tags))
-	for i, tag := range tags {
-		answers[tag] = i < len(reached) && reached[i]
-	}
-	return answers
+// take acts on what git said.
+func (c *contests) take(a answer) {
+	c.open.cancel()
+	q := c.open.question
+	c.open = nil
+	c.learn(q, a)
 }
 
-// heldRounds asks of which rounds HEAD or the index holds every state.
-func heldRounds(ctx context.Context, repo *gitrepo.Repo, rounds []halt.Round[rules.Path, int], states map[int][]gitrepo.State) []judged {
-	answers := make([]judged, 0, len(rounds))
-	for _, r := range rounds {
-		var held []bool
-		var err error
-		if len(states[r.Number]) > 0 {
-			held, err = repo.Held(ctx, states[r.Number])
-		}
-		answers = append(answers, judged{Round: r, held: err == nil && !slices.Contains(held, false)})
+func (c *contests) learn(q question, a answer) {
+	for i, d := range q.displaced {
+		c.act(c.Answer(d.path, d, a.reached[i]))
 	}
-	return answers
-}
-
-// takeAnswer acts on what git said and puts the next question.
-func (s *session) takeAnswer(ctx context.Context, a answer) {
-	s.asking()
-	s.asking = nil
-	for tag, reached := range a.reached {
-		s.answer(tag, reached)
-	}
-	for _, r := range a.rounds {
+	for i, r := range q.rounds {
 		for _, what := range r.Displaced {
-			s.switched[what.Path] = s.switched[what.Path] || r.held
+			c.switched[what.Path] = c.switched[what.Path] || a.held[i]
 		}
-		s.act(s.counter.Judge(r.Number, r.held))
+		c.act(c.Judge(r.Number, a.held[i]))
 	}
-	s.ask(ctx)
-	s.schedule()
+}
+
+// close ends what can halt the command: nothing is left of it. A question that
+// is open is put off.
+func (c *contests) close() {
+	c.alarm.Stop()
+	c.counter.Close()
+	if c.open != nil {
+		c.open.cancel()
+		<-c.answers
+		c.next = c.open.question.and(c.next)
+		c.open = nil
+	}
+}
+
+// conclude judges what nobody has judged yet, so that the report can tell what
+// was a branch switch. By now everything that can be explained is.
+func (c *contests) conclude(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, concludeFor)
+	defer cancel()
+	for {
+		c.next.rounds = append(c.next.rounds, c.Rest()...)
+		q := c.next
+		if c.next = (question{}); q.empty() {
+			return
+		}
+		c.learn(q, q.ask(ctx, c.git, c.refs))
+	}
 }

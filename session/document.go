@@ -1,6 +1,8 @@
 package session
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"cage/guard"
@@ -9,11 +11,13 @@ import (
 	"cage/report"
 	"cage/rules"
 	"cage/snapshot"
+	"cage/spawn"
 	"cage/watch"
 )
 
-// report maps what happened into the document.
-func (s *session) report(rows []guard.Row, status watch.Status) *report.Document {
+// report maps what happened into the document. The guard's loop has ended.
+func (s *session) report() *report.Document {
+	rows := s.guard.Rows()
 	d := &report.Document{
 		Command:        s.Command[0],
 		Root:           s.layout.Root,
@@ -26,8 +30,9 @@ func (s *session) report(rows []guard.Row, status watch.Status) *report.Document
 		},
 		Overrides: s.plan.Overrides(),
 		Changes:   s.changes(rows),
-		Watch:     s.watchReport(status),
+		Watch:     s.watchReport(s.guard.WatchStatus()),
 		Session:   report.NewSession(s.id, s.started, time.Now()),
+		Contests:  s.contestRows(rows),
 		Lifetime:  s.lifetime(),
 		Hygiene:   report.Hygiene{Environment: "inherit", Terminal: "foreground"},
 		Resources: report.Resources{Mode: "off"},
@@ -39,25 +44,25 @@ func (s *session) report(rows []guard.Row, status watch.Status) *report.Document
 		name := signalName(s.trapped)
 		d.TrappedSignal = &name
 	}
-	s.commandResult(d)
-	d.Status, d.ExitCode = report.Decide(report.Ending{
-		Halted: s.halted != nil, Survivors: len(s.ended.Survivors), Changes: d.Changes,
-		NotStarted: s.startErr != nil, Signal: int(s.exit.Signal), ExitCode: s.exit.Code,
-	})
+	end := report.Ending{Halted: s.halted != nil, Alive: !d.Lifetime.Proved, Changes: d.Changes}
+	s.commandResult(d, &end)
+	d.Status, d.ExitCode = report.Decide(end)
 	s.log.SessionEnd(d.Status, d.ExitCode)
 	return d
 }
 
-func (s *session) commandResult(d *report.Document) {
+// commandResult tells how the command ended, if it did.
+func (s *session) commandResult(d *report.Document, end *report.Ending) {
 	switch {
 	case s.startErr != nil:
 		text := s.startErr.Error()
-		d.RuntimeError = &text
+		d.RuntimeError, end.NotStarted = &text, true
+	case s.exit == nil:
 	case s.exit.Signal != 0:
 		name := signalName(s.exit.Signal)
-		d.CommandSignal = &name
+		d.CommandSignal, end.Signal = &name, int(s.exit.Signal)
 	default:
-		d.CommandExitCode = &s.exit.Code
+		d.CommandExitCode, end.ExitCode = &s.exit.Code, s.exit.Code
 	}
 }
 
@@ -65,7 +70,7 @@ func (s *session) watchReport(status watch.Status) report.Watch {
 	path := s.log.Path()
 	w := report.Watch{
 		Enabled: !s.NoWatch, LiveRestores: s.guard.LiveRestores(), Contested: displayAll(s.layout, s.contested),
-		ContestLimit: s.pathLimit, RuleContestLimit: s.ruleLimit, Halt: s.halted, SessionLog: &path,
+		ContestLimit: s.contestLimits.Path, RuleContestLimit: s.contestLimits.Rule, Halt: s.halted, SessionLog: &path,
 		Overflows: status.Overflows, Degraded: len(status.Degraded), DegradedReasons: status.Degraded,
 	}
 	if !s.NoWatch {
@@ -75,12 +80,48 @@ func (s *session) watchReport(status watch.Status) report.Watch {
 	return w
 }
 
+// contestRows says what every rule had to take.
+func (s *session) contestRows(rows []guard.Row) []report.Contest {
+	paths := make(map[rules.Rule]int)
+	for _, row := range rows {
+		if row.Restores > 0 {
+			paths[row.Verdict.Rule]++
+		}
+	}
+	accounts := s.contests.Rules()
+	contests := make([]report.Contest, 0, len(paths))
+	for _, rule := range slices.Sorted(maps.Keys(paths)) {
+		contests = append(contests, report.Contest{
+			Rule: rule, Rounds: accounts[rule].Counted, Uncounted: accounts[rule].Uncounted, Paths: paths[rule],
+		})
+	}
+	return contests
+}
+
 func (s *session) lifetime() report.Lifetime {
-	l := report.Lifetime{Mode: "tree", Mechanism: s.mechanism, Ended: s.ended.Terminated + s.ended.Killed, Gaps: proc.Limits()}
+	l := report.Lifetime{
+		Mode: "tree", Mechanism: s.mechanism(), Ended: s.ended.Terminated + s.ended.Killed,
+		Proved: s.run == nil || s.ended.Proved, Gaps: proc.Limits(),
+	}
 	for _, p := range s.ended.Survivors {
 		l.Survivors = append(l.Survivors, report.Process{PID: p.PID, Name: p.Name})
 	}
 	return l
+}
+
+// mechanism spells how the run was held.
+func (s *session) mechanism() string {
+	if s.run == nil {
+		return "none"
+	}
+	switch s.run.Mechanism() {
+	case spawn.Subreaper:
+		return "subreaper"
+	case spawn.Keeper:
+		return "keeper"
+	default:
+		return "listing"
+	}
 }
 
 func (s *session) changes(rows []guard.Row) []report.Change {
@@ -96,13 +137,13 @@ func (s *session) change(row guard.Row) report.Change {
 		Name: report.NameOf(display(s.layout, row.Path)),
 		Kind: report.Kind(row.Kind), Rule: row.Verdict.Rule, Source: row.Verdict.Source, Overridden: row.Verdict.Overridden,
 		SHA256Before: digest(row.Before), SHA256After: digest(row.After),
-		Outcome: report.Outcome(row.Outcome), Restores: row.Restores,
+		Outcome: report.Outcome(row.Outcome), Restores: row.Restores, Rounds: s.contests.OfPath(row.Path).Opened,
 		Note: report.Note(row.Note),
 	}
 	if row.Code != "" {
 		c.ErrorCode = &row.Code
 	}
-	if c.Note == "" && s.switched[row.Path] {
+	if c.Note == "" && s.contests.switched[row.Path] {
 		c.Note = report.NoteBranchSwitch
 	}
 	for _, place := range row.Displaced {

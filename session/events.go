@@ -1,8 +1,6 @@
 package session
 
 import (
-	"context"
-
 	"cage/guard"
 	"cage/internal/sessionlog"
 	"cage/report"
@@ -10,14 +8,14 @@ import (
 )
 
 // takeEvents logs what the guard did and counts its restores.
-func (s *session) takeEvents(ctx context.Context) {
+func (s *session) takeEvents() {
 	for _, event := range s.guard.Take() {
 		s.record(event)
 		switch e := event.(type) {
 		case guard.Restored:
-			s.count(e)
+			s.contests.restored(e)
 		case guard.Explained:
-			s.explain(ctx, e)
+			s.contests.explain(e)
 		case guard.GroundMoved:
 			s.halt(report.Halt{
 				Scope: report.HaltGround, Rule: report.Ground,
@@ -32,7 +30,9 @@ func (s *session) takeEvents(ctx context.Context) {
 	}
 }
 
-// record writes an event into the log and rings for it.
+// record writes an event into the log and rings for it: a bell is all that the
+// cage says while the command runs, since an interactive program owns the
+// terminal.
 func (s *session) record(event guard.Event) {
 	switch e := event.(type) {
 	case guard.Restored:
@@ -55,17 +55,9 @@ func (s *session) record(event guard.Event) {
 	default:
 		return
 	}
-	s.ring()
+	s.bell.ring()
 }
 
 func (s *session) logged(p rules.Path, kind guard.Kind, v rules.Verdict) sessionlog.Change {
 	return sessionlog.Change{Path: display(s.layout, p), Kind: report.Kind(kind), Rule: v.Rule}
-}
-
-// ring is all that the cage says while the command runs: an interactive
-// program owns the terminal.
-func (s *session) ring() {
-	if s.Bell && s.run != nil {
-		s.Messages.Write([]byte{'\a'}) // nobody to tell if it fails
-	}
 }

@@ -12,10 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
 	"cage/guard"
+	"cage/halt"
 	"cage/internal/gitrepo"
 	"cage/internal/kept"
 	"cage/internal/proc"
@@ -38,8 +40,6 @@ type protection struct {
 	committed *bool
 	// skipped are directories that the scan could not enter.
 	skipped []rules.Path
-	// startRefs are what the repository's references pointed to at the start.
-	startRefs chan gitrepo.Refs
 }
 
 // prepare does everything that comes before the command, in the order that
@@ -64,7 +64,8 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := s.openLog(); err != nil {
 		return err
 	}
-	s.askStartRefs(ctx)
+	startRefs, forget := s.askStartRefs(ctx)
+	defer forget()
 	if err := s.plans(ctx); err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (s *session) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	s.arm()
+	s.arm(startRefs())
 	s.announce()
 	return nil
 }
@@ -100,20 +101,26 @@ func newID() string {
 }
 
 // askStartRefs asks git beside the rest what its references point to; the
-// answer must be there before the command can move them.
-func (s *session) askStartRefs(ctx context.Context) {
-	s.startRefs = make(chan gitrepo.Refs, 1)
-	if s.repo == nil || !s.live() {
-		s.startRefs <- nil
-		return
+// answer must be there before the command can move them. Forget ends the
+// question if nobody has waited for the answer.
+func (s *session) askStartRefs(ctx context.Context) (answer func() gitrepo.Refs, forget func()) {
+	if s.repo == nil || s.ReportOnly {
+		return func() gitrepo.Refs { return nil }, func() {}
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	answered := make(chan gitrepo.Refs, 1)
 	go func() {
 		refs, err := s.repo.StartRefs(ctx)
 		if err != nil {
 			refs = nil // then no change counts as a branch switch
 		}
-		s.startRefs <- refs
+		answered <- refs
 	}()
+	answer = sync.OnceValue(func() gitrepo.Refs { return <-answered })
+	return answer, func() {
+		cancel()
+		answer()
+	}
 }
 
 // live reports whether the session restores while the command runs.
@@ -265,8 +272,8 @@ func linkNotice(layout rules.Layout, joined rules.Joined) string {
 	return "a protected link leads to " + name + ": it is protected too"
 }
 
-// arm makes the keeper and the guard.
-func (s *session) arm() {
+// arm makes the keeper, the guard and the account of contests.
+func (s *session) arm(startRefs gitrepo.Refs) {
 	sessions := filepath.Join(s.state, "sessions")
 	if err := kept.Prune(sessions, time.Now()); err != nil {
 		s.warnings = append(s.warnings, "cannot remove old displaced versions: "+err.Error())
@@ -289,6 +296,21 @@ func (s *session) arm() {
 		Watcher: s.watcher, Git: s.repo, Restores: !s.ReportOnly, Rescans: !s.NoWatch,
 		Interval: s.Interval, WalkInterval: walkInterval(s.Interval), FileBytes: s.Limits.FileBytes,
 	})
+	s.contestLimits = halt.Limits{
+		Path: firstSet(s.ContestLimit, s.plan.ContestLimit, defaultContestLimit),
+		Rule: firstSet(s.RuleContestLimit, s.plan.RuleContestLimit, defaultRuleContestLimit),
+	}
+	s.contests = newContests(s.contestLimits, s.repo, startRefs, s.act)
+}
+
+func firstSet(flag *int, file func() (int, bool), standard int) int {
+	if flag != nil {
+		return *flag
+	}
+	if n, ok := file(); ok {
+		return n
+	}
+	return standard
 }
 
 // walkInterval is how often the tree is walked for names that no event told

@@ -20,6 +20,8 @@ const (
 	codeLimits     = "GXT_CAGE_LIMITS_EXCEEDED"
 	codeReportFile = "GXT_CAGE_REPORT_FILE_INVALID"
 	codeHost       = "GXT_CAGE_HOST_UNUSABLE"
+	// codeInterrupted: a signal came before the command was started.
+	codeInterrupted = "GXT_CAGE_INTERRUPTED"
 )
 
 // exitRefused is the exit code of everything that fails closed.

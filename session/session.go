@@ -70,9 +70,15 @@ func (r *Refusal) Unwrap() error { return r.Cause }
 // error without a report is a *Refusal: the command did not run. One with a
 // report says that the report file could not be written.
 func Run(ctx context.Context, o Options) (*report.Document, error) {
-	s := &session{Options: o, started: time.Now()}
+	s := &session{Options: o, started: time.Now(), signals: listen(o.Stdin)}
+	defer s.signals.stop()
 	defer s.close()
-	if err := s.prepare(ctx); err != nil {
+	start, begun := s.signals.beforeCommand(ctx)
+	err := s.prepare(start)
+	if sig := begun(); sig != nil {
+		err = interrupted(sig)
+	}
+	if err != nil {
 		refusal := s.refuse(err)
 		s.writeFailure(refusal)
 		if s.log != nil {
@@ -89,6 +95,7 @@ type session struct {
 	Options
 	id      string
 	started time.Time
+	signals *signals
 
 	reportFile *reportFile
 	ground
@@ -112,11 +119,13 @@ func (s *session) execute(ctx context.Context) *report.Document {
 	s.guard.Sweep(ctx)
 	s.kept.Finish()
 	s.guard.Seal()
-	s.takeEvents(ctx)
-	rows, status := s.guard.Rows(), s.guard.WatchStatus()
 	stopLoop()
 	<-ended
-	return s.report(rows, status)
+	s.takeEvents()
+	s.contests.conclude(ctx)
+	s.bell.stop()
+	s.takeLateSignal()
+	return s.report()
 }
 
 // close releases what the session holds open.

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -9,36 +11,103 @@ import (
 	"golang.org/x/term"
 )
 
-// signals are those that concern a session.
-type signals struct{ c chan os.Signal }
+// signals are those that end a session. They are taken from its first moment
+// to its report, so that none can end the cage half way.
+type signals struct {
+	// orders end the session at any time.
+	orders chan os.Signal
+	// keys do so too unless they come from a terminal: then, once the command
+	// runs, they are the command's, which they reach through the foreground
+	// process group.
+	keys     chan os.Signal
+	terminal bool
+}
 
-// listen takes the signals that end a session, and keeps away from the cage
-// those that are the command's: on a terminal SIGINT and SIGQUIT reach it
-// through the foreground process group. What was ignored when the cage started
-// stays ignored. SIGPIPE is taken so that a reader who goes away cannot end the
-// cage before the restore; a handler, unlike an ignored signal, is not
+// listen takes the signals that end a session. What was ignored when the cage
+// started stays ignored. SIGPIPE is taken so that a reader who goes away
+// cannot end the cage before the restore, and never given up again, because
+// the report is written later; a handler, unlike an ignored signal, is not
 // inherited by the command.
-func listen(stdin *os.File) signals {
-	s := signals{c: make(chan os.Signal, 8)}
-	taken := []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
-	dropped := []os.Signal{syscall.SIGPIPE}
-	if stdin != nil && term.IsTerminal(int(stdin.Fd())) {
-		taken, dropped = taken[:2], append(dropped, taken[2:]...)
+func listen(stdin *os.File) *signals {
+	s := &signals{
+		orders: make(chan os.Signal, 4), keys: make(chan os.Signal, 4),
+		terminal: stdin != nil && term.IsTerminal(int(stdin.Fd())),
 	}
-	for _, sig := range taken {
-		if !signal.Ignored(sig) {
-			signal.Notify(s.c, sig)
-		}
-	}
-	for _, sig := range dropped {
-		if !signal.Ignored(sig) {
-			signal.Notify(make(chan os.Signal, 1), sig)
-		}
-	}
+	take(s.orders, syscall.SIGTERM, syscall.SIGHUP)
+	take(s.keys, syscall.SIGINT, syscall.SIGQUIT)
+	take(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return s
 }
 
-func (s signals) stop() { signal.Stop(s.c) }
+func take(c chan os.Signal, wanted ...os.Signal) {
+	for _, sig := range wanted {
+		if !signal.Ignored(sig) {
+			signal.Notify(c, sig)
+		}
+	}
+}
+
+func (s *signals) stop() {
+	signal.Stop(s.orders)
+	signal.Stop(s.keys)
+}
+
+// beforeCommand returns a context that the first signal ends, whatever its
+// kind: there is no command yet that it could be for. A second one ends the
+// program: nothing has happened that would have to be undone. It lasts until
+// begun is called, which returns the signal that came.
+func (s *signals) beforeCommand(ctx context.Context) (start context.Context, begun func() os.Signal) {
+	start, cancel := context.WithCancel(ctx)
+	came, over := make(chan os.Signal, 1), make(chan struct{})
+	go func() {
+		defer close(came)
+		defer cancel()
+		select {
+		case sig := <-s.orders:
+			s.stop()
+			came <- sig
+		case sig := <-s.keys:
+			s.stop()
+			came <- sig
+		case <-over:
+		}
+	}()
+	return start, func() os.Signal {
+		close(over)
+		if sig := <-came; sig != nil {
+			return sig
+		}
+		return first(s.orders, s.keys)
+	}
+}
+
+// fromKeys returns the keys of the keyboard where they end the session.
+func (s *signals) fromKeys() <-chan os.Signal {
+	if s.terminal {
+		return nil
+	}
+	return s.keys
+}
+
+// late returns a signal that has come and was not taken, or nil.
+func (s *signals) late() os.Signal { return first(s.orders, s.fromKeys()) }
+
+func first(orders, keys <-chan os.Signal) os.Signal {
+	select {
+	case sig := <-orders:
+		return sig
+	case sig := <-keys:
+		return sig
+	default:
+		return nil
+	}
+}
+
+// interrupted is the refusal of a session that a signal ended before its
+// command.
+func interrupted(sig os.Signal) error {
+	return refusal(codeInterrupted, "", fmt.Errorf("%s came before the command was started", signalName(sig)))
+}
 
 func signalName(sig os.Signal) string {
 	number, ok := sig.(syscall.Signal)

@@ -8,19 +8,20 @@ import (
 	"cage/halt"
 	"cage/internal/proc"
 	"cage/report"
+	"cage/rules"
 	"cage/spawn"
 )
 
 // supervision is what happened between the start of the command and the end of
 // its tree.
 type supervision struct {
-	run       *spawn.Run
-	mechanism string
-	startErr  error
-	exit      proc.Exit
-	trapped   os.Signal
-	halted    *report.Halt
-	ended     halt.Ended
+	run      *spawn.Run
+	startErr error
+	// exit is nil for a command that never ran or has survived its end.
+	exit    *proc.Exit
+	trapped os.Signal
+	halted  *report.Halt
+	ended   halt.Ended
 	// ending delivers what ended once an end is under way; hurry, closed, then
 	// shortens its grace to nothing.
 	ending                  chan halt.Ended
@@ -29,47 +30,48 @@ type supervision struct {
 	// over is set when the tree has ended.
 	over bool
 
-	contests
+	contestLimits halt.Limits
+	contests      *contests
+	contested     []rules.Path
+	bell          bell
 }
 
 // supervise runs the command to the end of its tree, and takes what the guard
 // does meanwhile.
 func (s *session) supervise(ctx context.Context) {
-	s.openContests(<-s.startRefs)
-	signals := listen(s.Stdin)
-	defer signals.stop()
+	defer s.contests.close()
 	if s.startErr = s.startCommand(); s.startErr != nil {
 		return
 	}
-	for over := false; !over; {
+	for !s.over {
 		select {
-		case s.exit = <-s.run.Exited():
+		case exit := <-s.run.Exited():
+			s.exit = &exit
 			s.end()
 		case s.ended = <-s.ending:
-			over = true
+			s.over = true
 		case <-s.guard.Ready():
-			s.takeEvents(ctx)
-		case answer := <-s.answers:
-			s.takeAnswer(ctx, answer)
-		case <-s.judgement.C:
-			s.judge(ctx)
-		case sig := <-signals.c:
+			s.takeEvents()
+		case answer := <-s.contests.answers:
+			s.contests.take(answer)
+		case now := <-s.contests.alarm.C:
+			s.contests.judge(now)
+		case sig := <-s.signals.orders:
+			s.trap(sig)
+		case sig := <-s.signals.fromKeys():
 			s.trap(sig)
 		}
+		s.contests.proceed(ctx)
 	}
-	s.over = true
-	s.closeContests()
 	s.takeLastExit()
 }
 
 // takeLastExit takes the command's exit where the end of the tree overtook it.
-// A command that survived its end has none.
 func (s *session) takeLastExit() {
-	if s.ended.Proved {
-		select {
-		case s.exit = <-s.run.Exited():
-		default:
-		}
+	select {
+	case exit := <-s.run.Exited():
+		s.exit = &exit
+	default:
 	}
 }
 
@@ -85,8 +87,11 @@ func (s *session) startCommand() error {
 	if err != nil {
 		return err
 	}
-	s.run, s.mechanism = run, run.Mechanism()
+	s.run = run
 	s.ending, s.hurry = make(chan halt.Ended, 1), make(chan struct{})
+	if s.Bell {
+		s.bell = newBell(s.Messages)
+	}
 	return nil
 }
 
@@ -106,9 +111,13 @@ func (s *session) trap(sig os.Signal) {
 		s.hurryUp()
 		return
 	}
+	s.noteTrapped(sig)
+	s.end()
+}
+
+func (s *session) noteTrapped(sig os.Signal) {
 	s.trapped = sig
 	s.log.TrappedSignal(signalName(sig))
-	s.end()
 }
 
 func (s *session) hurryUp() {
@@ -118,13 +127,38 @@ func (s *session) hurryUp() {
 	}
 }
 
-// halt ends the command because it fights, if there is still something to end.
+// takeLateSignal notes a signal that came when there was nothing left to end.
+func (s *session) takeLateSignal() {
+	if sig := s.signals.late(); sig != nil && s.trapped == nil {
+		s.noteTrapped(sig)
+	}
+}
+
+// act does what follows from an answer about a contest.
+func (s *session) act(o outcome) {
+	switch o.Kind {
+	case halt.Halt:
+		s.halt(report.Halt{
+			Scope: report.HaltScope(o.Scope), Name: report.NameOf(display(s.layout, o.Path)), Rule: o.Rule,
+			LiveRestores: o.Limit + 1, Limit: o.Limit,
+		})
+	case halt.Contested:
+		s.contested = append(s.contested, o.Path)
+		s.guard.Concede(o.Path)
+		s.log.Contested(display(s.layout, o.Path), o.Rule, o.LiveRestores)
+		s.bell.ring()
+	}
+}
+
+// halt ends the command because it fights. That the ground moved is a halt also
+// where only the last sweep sees it; of anything else there is nothing left to
+// end by then.
 func (s *session) halt(h report.Halt) {
-	if s.halted != nil || s.over || !s.live() {
+	if s.halted != nil || !s.live() || s.run == nil || s.over && h.Scope != report.HaltGround {
 		return
 	}
 	s.halted = &h
 	s.log.Halt(h)
-	s.ring()
+	s.bell.ring()
 	s.end()
 }
