@@ -32,6 +32,8 @@ import (
 //	                                   owners, times, attributes
 //	same <name>                        wants them to be as remembered
 //
+// and those of script_refuse_test.go for calls that are refused.
+//
 // Every report that is looked at is validated against the schema first.
 
 func TestMain(m *testing.M) {
@@ -72,6 +74,10 @@ func setUpScript(env *testscript.Env) error {
 	} {
 		env.Setenv(name, value)
 	}
+	// What a script cannot spell.
+	env.Setenv("/n", "\n")
+	env.Setenv("/e", "\x1b")
+	env.Setenv("MARK", filepath.Join(env.WorkDir, "the-command-ran"))
 	env.Values[snapshotsKey{}] = make(map[string]string)
 	return nil
 }
@@ -95,6 +101,9 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"norow":  cmdNoRow,
 		"snap":   cmdSnap,
 		"same":   cmdSame,
+
+		"refuses": cmdRefuses,
+		"misused": cmdMisused,
 	}
 }
 
