@@ -195,5 +195,12 @@ func (k *kept) Kill(patience time.Duration) proc.Killed {
 		// The keeper ends by itself only when nothing is left.
 		return proc.Killed{Proved: k.isGone()}
 	}
+	if answer.Killed.Proved {
+		// The keeper may say so before it says exited and gone.
+		select {
+		case <-k.gone:
+		case <-k.lost:
+		}
+	}
 	return answer.Killed
 }

@@ -62,7 +62,8 @@ type Tree interface {
 	Command() proc.ID
 	// Exited delivers, once, how the command ended. What it started may live on.
 	Exited() <-chan proc.Exit
-	// Gone is closed when nothing is left.
+	// Gone is closed when nothing is left. The command's exit was delivered
+	// before.
 	Gone() <-chan struct{}
 	// Processes lists what lives, parents before children; a process younger
 	// than the listing may be missing.

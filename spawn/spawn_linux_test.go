@@ -1,0 +1,630 @@
+package spawn
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"cage/internal/proc"
+)
+
+// roleVariable makes this test binary a program of its own that runs a command.
+const roleVariable = "SPAWN_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	stage := Main()
+	if os.Getenv(roleVariable) != "" {
+		os.Unsetenv(roleVariable)
+		os.Exit(roleProgram(stage))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds every wait for something that must happen.
+const patience = 60 * time.Second
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// mechanisms are the ways to hold a run, each as what must stand before.
+var mechanisms = map[string]func(t *testing.T){
+	Subreaper: func(*testing.T) {},
+	Keeper:    foreignChild,
+}
+
+func onEach(t *testing.T, test func(t *testing.T, mechanism string)) {
+	for mechanism, prepare := range mechanisms {
+		t.Run(mechanism, func(t *testing.T) {
+			prepare(t)
+			test(t, mechanism)
+		})
+	}
+}
+
+// foreignChild gives this process a child that no run may touch.
+func foreignChild(t *testing.T) {
+	t.Helper()
+	pid, err := syscall.ForkExec("/bin/sleep", []string{"sleep", "1000"}, &syscall.ProcAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := proc.Identify(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !id.Alive() {
+			t.Error("the foreign child did not survive the run")
+		}
+		_ = unix.Kill(pid, unix.SIGKILL)
+		var status syscall.WaitStatus
+		if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
+			t.Errorf("the foreign child was waited for, or ended by %v: %v", status.Signal(), err)
+		}
+	})
+}
+
+func newReaper(t *testing.T) *proc.Reaper {
+	t.Helper()
+	r, err := proc.NewReaper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// rig is a run under test. Everything in it holds the writing end of out.
+type rig struct {
+	*Run
+	reaper *proc.Reaper
+	out    *os.File
+	lines  *bufio.Reader
+}
+
+func plant(t *testing.T, mechanism, script string, args ...string) *rig {
+	t.Helper()
+	r := newReaper(t)
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { out.Close() })
+	defer theirs.Close()
+	run, err := Stage{entered: true}.Start(r, Command{
+		Path: "sh", Args: append([]string{"-c", script, "sh"}, args...), Stdout: theirs, Stderr: os.Stderr,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Mechanism() != mechanism {
+		t.Fatalf("the run is held by a %s", run.Mechanism())
+	}
+	return &rig{run, r, out, bufio.NewReader(out)}
+}
+
+func (g *rig) line(t *testing.T) string {
+	t.Helper()
+	if err := g.out.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	line, err := g.lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("reading what the run writes: %v", err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// rest returns what the run still writes until nothing holds its output.
+func (g *rig) rest(t *testing.T) string {
+	t.Helper()
+	if err := g.out.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(g.lines)
+	if err != nil {
+		t.Fatalf("something still holds the run's output: %v", err)
+	}
+	return string(text)
+}
+
+func exitOf(t *testing.T, run *Run) proc.Exit {
+	t.Helper()
+	select {
+	case e := <-run.Exited():
+		return e
+	case <-time.After(patience):
+		t.Fatal("no exit was delivered")
+		return proc.Exit{}
+	}
+}
+
+func goneIn(t *testing.T, run *Run) {
+	t.Helper()
+	select {
+	case <-run.Gone():
+	case <-time.After(patience):
+		processes, err := run.Processes()
+		t.Fatalf("the run is never gone; it lists %v, %v", processes, err)
+	}
+}
+
+func TestExit(t *testing.T) {
+	onEach(t, func(t *testing.T, mechanism string) {
+		for script, want := range map[string]proc.Exit{
+			"exit 0":        {},
+			"exit 7":        {Code: 7},
+			"kill -KILL $$": {Signal: unix.SIGKILL},
+			"kill -HUP $$":  {Signal: unix.SIGHUP},
+		} {
+			g := plant(t, mechanism, script)
+			if got := exitOf(t, g.Run); got != want {
+				t.Errorf("%s: got %v, want %v", script, got, want)
+			}
+			goneIn(t, g.Run)
+			if err := g.reaper.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestRunEnds(t *testing.T) {
+	scripts := map[string]string{
+		"a family": `trap '' TERM; (trap '' TERM; setsid sh -c 'trap "" TERM; echo ready; sleep 1000' & sleep 1000) & wait`,
+		"a storm": `i=0; while [ $i -lt 8 ]; do i=$((i+1)); (setsid sh -c '
+			hop() { [ $1 -gt 0 ] && { ( hop $(($1-1)) ) & }; }; trap "" TERM; hop 3000' &) done; echo ready; exec sleep 1000`,
+		"daemons": `i=0; while [ $i -lt 50 ]; do i=$((i+1)); (setsid sleep 1000 &); done; echo ready; exit 0`,
+	}
+	onEach(t, func(t *testing.T, mechanism string) {
+		for name, script := range scripts {
+			t.Run(name, func(t *testing.T) {
+				g := plant(t, mechanism, script)
+				g.line(t)
+				killed := g.Kill(patience)
+				if !killed.Proved || killed.Count == 0 || len(killed.Survivors) > 0 {
+					t.Errorf("got %+v", killed)
+				}
+				select {
+				case <-g.Exited():
+				default:
+					t.Error("the end was proved before the exit was delivered")
+				}
+				goneIn(t, g.Run)
+				g.rest(t)
+				if p, err := g.Processes(); len(p) > 0 || err != nil {
+					t.Errorf("what is gone lists %v, %v", p, err)
+				}
+				if again := g.Kill(patience); !again.Proved || again.Count != 0 || g.Terminate() != 0 {
+					t.Errorf("killed again: %+v", again)
+				}
+			})
+		}
+	})
+}
+
+func TestRunIsTerminated(t *testing.T) {
+	onEach(t, func(t *testing.T, mechanism string) {
+		g := plant(t, mechanism, `trap 'echo bye; exit 5' TERM; echo ready; kill -STOP $$; exit 6`)
+		g.line(t)
+		eventually(t, "the command stops", func() bool {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", g.Command().PID))
+			return err == nil && strings.Contains(string(text), ") T ")
+		})
+		if n := g.Terminate(); n != 1 {
+			t.Errorf("%d processes took SIGTERM", n)
+		}
+		if got := exitOf(t, g.Run); got.Code != 5 {
+			t.Errorf("ended with %v", got)
+		}
+		goneIn(t, g.Run)
+		if got := g.rest(t); got != "bye\n" {
+			t.Errorf("it said %q", got)
+		}
+	})
+}
+
+func TestProcessesAreListed(t *testing.T) {
+	onEach(t, func(t *testing.T, mechanism string) {
+		g := plant(t, mechanism, `sleep 1000 & echo $!; wait`)
+		want := []int{g.Command().PID, mustAtoi(t, g.line(t))}
+		var got []int
+		eventually(t, "both are listed", func() bool {
+			processes, err := g.Processes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = nil
+			for _, p := range processes {
+				if !p.Alive() {
+					t.Errorf("%v is not alive", p)
+				}
+				got = append(got, p.PID)
+			}
+			return len(got) == len(want)
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("lists %v, want %v", got, want)
+		}
+		g.Kill(patience)
+	})
+}
+
+func mustAtoi(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The command gets the streams, session and group of the caller, the caller's
+// environment, and no descriptor of the keeper's.
+func TestCommandStandsWhereTheCallerDoes(t *testing.T) {
+	t.Setenv("SPAWN_TEST_BYTES", "\xff\n=")
+	onEach(t, func(t *testing.T, mechanism string) {
+		g := plant(t, mechanism, `cat /proc/self/stat; pwd; [ "$SPAWN_TEST_BYTES" = "$1" ]; echo $?
+			grep SigIgn /proc/self/status; grep SigBlk /proc/self/status
+			for fd in /proc/$$/fd/*; do [ -L "$fd" ] && echo "${fd##*/}"; done`, "\xff\n=")
+		s := strings.Fields(g.line(t))
+		pgrp, _ := unix.Getpgid(0)
+		sid, _ := unix.Getsid(0)
+		if s[4] != fmt.Sprint(pgrp) || s[5] != fmt.Sprint(sid) {
+			t.Errorf("process group %s and session %s, want %d and %d", s[4], s[5], pgrp, sid)
+		}
+		dir, _ := os.Getwd()
+		for _, want := range []string{dir, "0", "SigIgn:\t0000000000000000", "SigBlk:\t0000000000000000"} {
+			if got := g.line(t); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		// What this process has inherited goes on to the command as well.
+		inherited, err := openWithoutCloseOnExec()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Fields(g.rest(t))
+		slices.Sort(got)
+		if !slices.Equal(got, inherited) {
+			t.Errorf("open in the command: %v, want %v", got, inherited)
+		}
+		goneIn(t, g.Run)
+	})
+}
+
+func openWithoutCloseOnExec() ([]string, error) {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil, err
+	}
+	var open []string
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil {
+			return nil, err
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err == nil && flags&unix.FD_CLOEXEC == 0 {
+			open = append(open, e.Name())
+		}
+	}
+	slices.Sort(open)
+	return open, nil
+}
+
+func TestCommandIsFound(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	write("bin/tool", "#!/bin/sh\nexit 11\n", 0o755)
+	write("here", "#!/bin/sh\nexit 12\n", 0o755)
+	write("else/where/here", "#!/bin/sh\nexit 13\n", 0o755)
+	text := write("text", "no program\n", 0o755)
+	lost := write("lost", "#!/nonexistent/interpreter\n", 0o755)
+	plain := write("plain", "#!/bin/sh\n", 0o644)
+	t.Chdir(dir)
+	t.Setenv("PATH", "bin::/bin:/usr/bin")
+	tests := []struct {
+		command Command
+		code    int
+		refusal string
+	}{
+		{Command{Path: "tool"}, 11, ""},
+		{Command{Path: "here"}, 12, ""}, // the empty entry is the current directory
+		{Command{Path: "./here"}, 12, ""},
+		{Command{Path: "./here", Dir: "/"}, 12, ""},
+		{Command{Path: "here", Dir: "else/where"}, 12, ""},
+		{Command{Path: "sh", Args: []string{"-c", `exit "$1"`, "sh", "14"}}, 14, ""},
+		{Command{Path: "sh", Args: []string{"-c", `[ -z "$HOME$SPAWN_TEST" ] && exit 15`}, Env: []string{}}, 15, ""},
+		{Command{Path: "sh", Args: []string{"-c", `exit "$SPAWN_TEST"`}, Env: []string{"SPAWN_TEST=16"}}, 16, ""},
+		{Command{Path: "no-such-tool"}, 0, `cannot run "no-such-tool": not found in PATH`},
+		{Command{Path: ""}, 0, `cannot run "": not found in PATH`},
+		{Command{Path: "./absent"}, 0, `cannot run "./absent": no such file`},
+		{Command{Path: dir}, 0, fmt.Sprintf("cannot run %q: is a directory", dir)},
+		{Command{Path: plain}, 0, fmt.Sprintf("cannot run %q: not executable: permission denied", plain)},
+		{Command{Path: text}, 0, fmt.Sprintf("cannot run %q: neither a program for this machine nor a script with a #! line (exec format error)", text)},
+		{Command{Path: lost}, 0, fmt.Sprintf("cannot run %q: the interpreter that it names does not exist", lost)},
+		{Command{Path: "sh", Dir: "absent"}, 0, `cannot run "sh": cannot start in "absent": no such file or directory`},
+		{Command{Path: "sh", Dir: "text"}, 0, `cannot run "sh": cannot start in "text": not a directory`},
+		{Command{Path: "sh", Args: []string{strings.Repeat("x", 1<<18)}}, 0, `cannot run "sh": argument list too long`},
+	}
+	onEach(t, func(t *testing.T, _ string) {
+		r := newReaper(t)
+		for _, tt := range tests {
+			run, err := Stage{entered: true}.Start(r, tt.command)
+			if tt.refusal != "" {
+				var refused *StartError
+				if !errors.As(err, &refused) || err.Error() != tt.refusal || refused.Name != tt.command.Path {
+					t.Errorf("got %v, want %s", err, tt.refusal)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%q: %v", tt.command.Path, err)
+				continue
+			}
+			if got := exitOf(t, run); got.Code != tt.code {
+				t.Errorf("%q: got %v, want %d", tt.command.Path, got, tt.code)
+			}
+			goneIn(t, run)
+		}
+	})
+}
+
+func TestKeeperNeedsAStage(t *testing.T) {
+	foreignChild(t)
+	if _, err := (Stage{}).Start(newReaper(t), Command{Path: "sh"}); !errors.Is(err, ErrNoStage) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestProgramWithoutForeignChildrenNeedsNone(t *testing.T) {
+	run, err := Stage{}.Start(newReaper(t), Command{Path: "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	goneIn(t, run)
+}
+
+// keeperOf finds the process that keeps a run.
+func keeperOf(t *testing.T, run *Run) proc.ID {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", run.Command().PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, fields, _ := bytes.Cut(text, []byte(") "))
+	id, err := proc.Identify(mustAtoi(t, string(bytes.Fields(fields)[1])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// What a terminal or a person sends to the whole group does not end a keeper.
+func TestKeeperShrugsOffSignals(t *testing.T) {
+	foreignChild(t)
+	g := plant(t, Keeper, `echo ready; exec sleep 1000`)
+	g.line(t)
+	keeper := keeperOf(t, g.Run)
+	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGALRM,
+		unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGWINCH, unix.SIGCONT} {
+		for range 3 {
+			if err := keeper.Signal(sig); err != nil {
+				t.Fatalf("signal %d: %v", int(sig), err)
+			}
+		}
+	}
+	if p, err := g.Processes(); len(p) != 1 || err != nil {
+		t.Errorf("lists %v, %v", p, err)
+	}
+	if killed := g.Kill(patience); !killed.Proved || killed.Count != 1 {
+		t.Errorf("got %+v", killed)
+	}
+	g.rest(t)
+}
+
+func TestKilledKeeperProvesNothing(t *testing.T) {
+	foreignChild(t)
+	g := plant(t, Keeper, `echo ready; exec sleep 1000`)
+	g.line(t)
+	if err := keeperOf(t, g.Run).Signal(unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	g.rest(t) // the command has died
+	if got := exitOf(t, g.Run); got.Signal != unix.SIGKILL {
+		t.Errorf("got %v", got)
+	}
+	if killed := g.Kill(patience); killed.Proved {
+		t.Errorf("got %+v", killed)
+	}
+	if n := g.Terminate(); n != 0 {
+		t.Errorf("%d processes took SIGTERM", n)
+	}
+	if p, err := g.Processes(); !errors.Is(err, errKeeperLost) {
+		t.Errorf("lists %v, %v", p, err)
+	}
+	select {
+	case <-g.Gone():
+		t.Error("a lost run is called gone")
+	default:
+	}
+}
+
+// roleProgram runs a command that outlives it, unless it dies with it.
+func roleProgram(stage Stage) int {
+	// As the cage does: nothing of it is readable through /proc.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		fmt.Println("failed:", err)
+		return 1
+	}
+	r, err := proc.NewReaper()
+	if err != nil {
+		fmt.Println("failed:", err)
+		return 1
+	}
+	run, err := stage.Start(r, Command{
+		Path: "sh", Args: []string{"-c", `grep SigIgn /proc/self/status; exec sleep 1000`}, Stdout: os.Stdout,
+	})
+	if err != nil {
+		fmt.Println("failed:", err)
+		return 1
+	}
+	fmt.Println(run.Mechanism(), run.Command().PID)
+	<-run.Gone()
+	return 0
+}
+
+// play runs roleProgram as what a shell script calls "$@".
+func play(t *testing.T, script string, attr *syscall.SysProcAttr) (pid int, out *bufio.Reader) {
+	t.Helper()
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	cmd := exec.Command("/bin/sh", "-c", script, "sh")
+	cmd.Env = append(os.Environ(), roleVariable+"=1")
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = theirs, os.Stderr, attr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ours.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if err := ours.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid, bufio.NewReader(ours)
+}
+
+func TestRunDiesWithItsProgram(t *testing.T) {
+	users := map[string]*syscall.SysProcAttr{"caller": nil}
+	if os.Getuid() == 0 {
+		users["ordinary user"] = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	for user, attr := range users {
+		for mechanism, before := range map[string]string{Subreaper: "", Keeper: "sleep 1000 & "} {
+			t.Run(user+" "+mechanism, func(t *testing.T) {
+				self := copyOfThisBinary(t)
+				pid, out := play(t, before+"trap '' HUP TSTP; exec "+self, attr)
+				words := map[string]string{}
+				for range 2 {
+					line, err := out.ReadString('\n')
+					if err != nil {
+						t.Fatal(err)
+					}
+					key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+					if key == "SigIgn:\t0000000000080001" {
+						key = "SigIgn"
+					}
+					words[key] = value
+				}
+				if _, ok := words["SigIgn"]; !ok {
+					t.Errorf("the command does not ignore what its caller ignores: %q", words)
+				}
+				command, err := proc.Identify(mustAtoi(t, words[mechanism]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				foreign := childrenOf(t, pid, command)
+				if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "the command dies", func() bool { return !command.Alive() })
+				for _, f := range foreign {
+					name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", f.PID))
+					if string(name) == "sleep\n" {
+						if err := f.Signal(unix.SIGKILL); err != nil {
+							t.Errorf("the foreign child died too: %v", err)
+						}
+						continue
+					}
+					eventually(t, "the keeper dies", func() bool { return !f.Alive() })
+				}
+			})
+		}
+	}
+}
+
+// copyOfThisBinary returns a name of this program that every user may run.
+func copyOfThisBinary(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "program")
+	for dir := filepath.Dir(name); strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// childrenOf returns the children of a process, but one.
+func childrenOf(t *testing.T, pid int, but proc.ID) []proc.ID {
+	t.Helper()
+	var ids []proc.ID
+	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		for _, field := range strings.Fields(string(text)) {
+			id, err := proc.Identify(mustAtoi(t, field))
+			if err == nil && id != but {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
