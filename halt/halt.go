@@ -33,8 +33,8 @@ const Patience = 10 * time.Second
 
 // Ended says how a tree ended.
 type Ended struct {
-	// Terminated and Killed count the processes that took SIGTERM and SIGKILL.
-	Terminated, Killed int
+	// Count is how many processes took a signal, each counted once.
+	Count int
 	// Survivors are the processes that were still there at the end.
 	Survivors []proc.Process
 	// Proved says that nothing is left. Without it something survived, also
@@ -56,15 +56,10 @@ func End(tree Tree, grace time.Duration, hurry <-chan struct{}) Ended {
 	defer timer.Stop()
 	select {
 	case <-tree.Gone():
-		return Ended{Terminated: terminated, Proved: true}
+		return Ended{Count: terminated, Proved: true}
 	case <-timer.C:
 	case <-hurry:
 	}
 	killed := tree.Kill(Patience)
-	return Ended{
-		Terminated: terminated,
-		Killed:     killed.Count,
-		Survivors:  killed.Survivors,
-		Proved:     killed.Proved,
-	}
+	return Ended{Count: terminated + killed.Untold, Survivors: killed.Survivors, Proved: killed.Proved}
 }

@@ -55,20 +55,20 @@ func TestEnd(t *testing.T) {
 		asked int
 	}{
 		{"nothing is left to end", tree{gone: closed()}, time.Hour, nil, Ended{Proved: true}, 0},
-		{"goes on at once when all obey", tree{gone: make(chan struct{}), obeys: true}, time.Hour, nil, Ended{Terminated: 2, Proved: true}, 1},
-		{"kills after the grace", tree{gone: make(chan struct{}), killed: proc.Killed{Count: 3, Proved: true}}, time.Millisecond, nil,
-			Ended{Terminated: 2, Killed: 3, Proved: true}, 2},
-		{"no grace at all", tree{gone: make(chan struct{}), killed: proc.Killed{Count: 3, Proved: true}}, 0, nil,
-			Ended{Terminated: 2, Killed: 3, Proved: true}, 2},
+		{"goes on at once when all obey", tree{gone: make(chan struct{}), obeys: true}, time.Hour, nil, Ended{Count: 2, Proved: true}, 1},
+		{"kills after the grace", tree{gone: make(chan struct{}), killed: proc.Killed{Count: 3, Untold: 1, Proved: true}}, time.Millisecond, nil,
+			Ended{Count: 3, Proved: true}, 2},
+		{"no grace at all", tree{gone: make(chan struct{}), killed: proc.Killed{Count: 3, Untold: 1, Proved: true}}, 0, nil,
+			Ended{Count: 3, Proved: true}, 2},
 		{"hurry shortens the grace to nothing", tree{gone: make(chan struct{}), killed: proc.Killed{Count: 1, Proved: true}}, time.Hour, closed(),
-			Ended{Terminated: 2, Killed: 1, Proved: true}, 2},
+			Ended{Count: 2, Proved: true}, 2},
 		{"names survivors", tree{gone: make(chan struct{}), killed: proc.Killed{Count: 1, Survivors: survivor}}, 0, nil,
-			Ended{Terminated: 2, Killed: 1, Survivors: survivor}, 2},
+			Ended{Count: 2, Survivors: survivor}, 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := End(&tt.tree, tt.grace, tt.hurry)
-			if got.Terminated != tt.want.Terminated || got.Killed != tt.want.Killed || got.Proved != tt.want.Proved ||
+			if got.Count != tt.want.Count || got.Proved != tt.want.Proved ||
 				len(got.Survivors) != len(tt.want.Survivors) {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}

@@ -100,7 +100,7 @@ func (s *session) contestRows(rows []guard.Row) []report.Contest {
 
 func (s *session) lifetime() report.Lifetime {
 	l := report.Lifetime{
-		Mode: "tree", Mechanism: s.mechanism(), Ended: s.ended.Terminated + s.ended.Killed,
+		Mode: "tree", Mechanism: s.mechanism(), Ended: s.ended.Count,
 		Proved: s.run == nil || s.ended.Proved, Gaps: proc.Limits(),
 	}
 	for _, p := range s.ended.Survivors {

@@ -3,6 +3,8 @@
 package proc
 
 import (
+	"sync"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -24,6 +26,8 @@ type Tree struct {
 	gone    chan struct{}
 	// ended is guarded by the reaper's mu.
 	ended bool
+	// told has the IDs of those that took SIGTERM.
+	told sync.Map
 	// seen are the descendants of the last listing, guarded by mu: one that was
 	// listed once is followed after its parent has died.
 	seen map[ID]Process

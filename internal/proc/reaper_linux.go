@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,8 @@ type Tree struct {
 	gone    chan struct{}
 	// ended is guarded by the reaper's mu.
 	ended bool
+	// told has the IDs of those that took SIGTERM.
+	told sync.Map
 }
 
 // adoptOrphans makes this program the parent of its descendants' orphans, or

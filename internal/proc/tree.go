@@ -50,6 +50,7 @@ func (t *Tree) Terminate() int {
 	for _, p := range processes {
 		if p.Signal(unix.SIGTERM) == nil {
 			count++
+			t.told.Store(p.ID, true)
 		}
 	}
 	for _, p := range processes {
@@ -64,6 +65,8 @@ func (t *Tree) Terminate() int {
 type Killed struct {
 	// Count is the number of processes that took SIGKILL.
 	Count int
+	// Untold are those of them that had not taken SIGTERM from Terminate.
+	Untold int
 	// Survivors are the processes that were still there at the end.
 	Survivors []Process
 	// Proved says that nothing is left, by the kernel's word where the system
@@ -95,7 +98,8 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 		}
 		processes, err := t.Processes()
 		taken, fresh := killEach(processes, hit)
-		result.Count += taken
+		result.Count += len(taken)
+		result.Untold += t.untold(taken)
 		switch {
 		case fresh:
 			pause, progress = shortPause, time.Now()
@@ -115,17 +119,28 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 	}
 }
 
+// untold counts the processes that Terminate did not reach.
+func (t *Tree) untold(ids []ID) int {
+	count := 0
+	for _, id := range ids {
+		if _, told := t.told.Load(id); !told {
+			count++
+		}
+	}
+	return count
+}
+
 // killEach kills processes. hit holds those that an earlier round found, and
-// then those of this one. It returns how many took the signal for the first
-// time, and whether any was new.
-func killEach(processes []Process, hit map[ID]bool) (taken int, fresh bool) {
+// then those of this one. It returns which took the signal for the first time,
+// and whether any was new.
+func killEach(processes []Process, hit map[ID]bool) (taken []ID, fresh bool) {
 	listed := make(map[ID]bool, len(processes))
 	for _, p := range processes {
 		took, known := hit[p.ID]
 		err := p.Signal(unix.SIGKILL)
 		if err == nil && !took {
 			took = true
-			taken++
+			taken = append(taken, p.ID)
 		}
 		if !known && !errors.Is(err, ErrGone) {
 			fresh = true

@@ -104,6 +104,19 @@ func TestTreeIsTerminated(t *testing.T) {
 	g.proveGone(t)
 }
 
+// A process that took SIGTERM and then SIGKILL is one process.
+func TestKillTellsWhomTerminateHadReached(t *testing.T) {
+	g := plant(t, `trap '' TERM; echo ready; while :; do read x <&3; done 3<"$1"`, waitingFIFO(t))
+	g.line(t)
+	if n := g.tree.Terminate(); n != 1 {
+		t.Fatalf("%d processes took SIGTERM", n)
+	}
+	if killed := g.tree.Kill(patience); killed.Count != 1 || killed.Untold != 0 || !killed.Proved {
+		t.Errorf("got %+v, want one that had been told", killed)
+	}
+	g.proveGone(t)
+}
+
 // waitingFIFO returns a FIFO that can be opened and has nothing to read.
 func waitingFIFO(t *testing.T) string {
 	t.Helper()
@@ -146,7 +159,7 @@ func TestTreeOutlivesItsCommand(t *testing.T) {
 	if g.tree.isGone() {
 		t.Fatal("gone while a process of it lives")
 	}
-	if killed := g.kill(t); killed.Count != 1 {
+	if killed := g.kill(t); killed.Count != 1 || killed.Untold != 1 {
 		t.Errorf("got %+v", killed)
 	}
 }
