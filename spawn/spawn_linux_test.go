@@ -2,7 +2,6 @@ package spawn
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -423,16 +422,7 @@ func TestProgramWithoutForeignChildrenNeedsNone(t *testing.T) {
 // keeperOf finds the process that keeps a run.
 func keeperOf(t *testing.T, run *Run) proc.ID {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", run.Command().PID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, fields, _ := bytes.Cut(text, []byte(") "))
-	id, err := proc.Identify(mustAtoi(t, string(bytes.Fields(fields)[1])))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
+	return identify(t, fmt.Sprint(parentOf(t, run.Command().PID)))
 }
 
 // What a terminal or a person sends to the whole group does not end a keeper.
@@ -540,47 +530,58 @@ func TestRunDiesWithItsProgram(t *testing.T) {
 		users["ordinary user"] = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 	for user, attr := range users {
-		for mechanism, before := range map[string]string{Subreaper: "", Keeper: "sleep 1000 & "} {
+		for mechanism, before := range map[string]string{Subreaper: "", Keeper: "sleep 1000 & echo foreign $!; "} {
 			t.Run(user+" "+mechanism, func(t *testing.T) {
-				self := copyOfThisBinary(t)
-				pid, out := play(t, before+"trap '' HUP TSTP; exec "+self, attr)
-				words := map[string]string{}
-				for range 2 {
+				pid, out := play(t, before+"trap '' HUP TSTP; exec "+copyOfThisBinary(t), attr)
+				said := make(map[string]string)
+				for said[mechanism] == "" || said["SigIgn:"] == "" {
 					line, err := out.ReadString('\n')
 					if err != nil {
 						t.Fatal(err)
 					}
-					key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-					if key == "SigIgn:\t0000000000080001" {
-						key = "SigIgn"
-					}
-					words[key] = value
+					words := strings.Fields(line)
+					said[words[0]] = words[1]
 				}
-				if _, ok := words["SigIgn"]; !ok {
-					t.Errorf("the command does not ignore what its caller ignores: %q", words)
+				if got := said["SigIgn:"]; got != "0000000000080001" {
+					t.Errorf("the command ignores %s, its caller HUP and TSTP", got)
 				}
-				command, err := proc.Identify(mustAtoi(t, words[mechanism]))
-				if err != nil {
-					t.Fatal(err)
+				command := identify(t, said[mechanism])
+				holder := identify(t, fmt.Sprint(parentOf(t, command.PID)))
+				if own := holder.PID == pid; own != (mechanism == Subreaper) {
+					t.Errorf("the command's parent is %d, the program %d", holder.PID, pid)
 				}
-				foreign := childrenOf(t, pid, command)
 				if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
 				eventually(t, "the command dies", func() bool { return !command.Alive() })
-				for _, f := range foreign {
-					name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", f.PID))
-					if string(name) == "sleep\n" {
-						if err := f.Signal(unix.SIGKILL); err != nil {
-							t.Errorf("the foreign child died too: %v", err)
-						}
-						continue
+				eventually(t, "its holder dies", func() bool { return !holder.Alive() })
+				if mechanism == Keeper {
+					if err := identify(t, said["foreign"]).Signal(unix.SIGKILL); err != nil {
+						t.Errorf("the foreign child died too: %v", err)
 					}
-					eventually(t, "the keeper dies", func() bool { return !f.Alive() })
 				}
 			})
 		}
 	}
+}
+
+func identify(t *testing.T, pid string) proc.ID {
+	t.Helper()
+	id, err := proc.Identify(mustAtoi(t, pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func parentOf(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, fields, _ := strings.Cut(string(text), ") ")
+	return mustAtoi(t, strings.Fields(fields)[1])
 }
 
 // copyOfThisBinary returns a name of this program that every user may run.
@@ -604,27 +605,4 @@ func copyOfThisBinary(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return name
-}
-
-// childrenOf returns the children of a process, but one.
-func childrenOf(t *testing.T, pid int, but proc.ID) []proc.ID {
-	t.Helper()
-	var ids []proc.ID
-	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			continue
-		}
-		for _, field := range strings.Fields(string(text)) {
-			id, err := proc.Identify(mustAtoi(t, field))
-			if err == nil && id != but {
-				ids = append(ids, id)
-			}
-		}
-	}
-	return ids
 }
