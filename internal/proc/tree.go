@@ -41,6 +41,9 @@ func (t *Tree) isGone() bool {
 // those that are stopped so that they can act on it, and returns how many
 // processes took it.
 func (t *Tree) Terminate() int {
+	// Where the command was the last of its tree, its exit is heard a moment
+	// before the end is.
+	t.reaper.reap()
 	processes, err := t.Processes()
 	if err != nil {
 		// Kill lists again, and proves the end.
