@@ -78,10 +78,7 @@ func Take(ctx context.Context, trees *Trees, plan *rules.Plan, paths []rules.Pat
 	b := &baseline{
 		ctx: ctx, trees: trees, plan: plan, store: store, limits: limits,
 		deadline: time.Now().Add(settleFor),
-		manifest: &Manifest{
-			entries: make(map[rules.Path]*Entry, len(paths)),
-			dirs:    make(map[rules.Path]safefile.Info),
-		},
+		manifest: NewManifest(make(map[rules.Path]safefile.Info)),
 	}
 	defer b.leave()
 	if err := b.awaitGit(); err != nil {
@@ -311,8 +308,7 @@ func (b *baseline) capture(m measured) error {
 			e.MetadataOnly = true
 		}
 	}
-	b.manifest.entries[e.Path] = e
-	b.manifest.order = append(b.manifest.order, e.Path)
+	b.manifest.Add(e)
 	return nil
 }
 

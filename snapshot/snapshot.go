@@ -191,3 +191,14 @@ func (s *Store) Size() int64 {
 
 // NewDigest returns the hash that makes a Digest.
 func NewDigest() hash.Hash { return sha256.New() }
+
+// NewManifest returns a manifest without entries that knows these directories.
+func NewManifest(directories map[rules.Path]safefile.Info) *Manifest {
+	return &Manifest{entries: make(map[rules.Path]*Entry), dirs: directories}
+}
+
+// Add adds an entry, whose path comes behind those of all others.
+func (m *Manifest) Add(e *Entry) {
+	m.entries[e.Path] = e
+	m.order = append(m.order, e.Path)
+}

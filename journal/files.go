@@ -1,0 +1,179 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// The files of a journal. Each JSON file has a sidecar with its SHA-256.
+const (
+	lockName     = "lock"
+	packName     = "content.pack"
+	baselineName = "baseline.json"
+	sessionName  = "session.json"
+	lifePrefix   = "life-"
+	jsonSuffix   = ".json"
+	sideSuffix   = ".sha256"
+	tempSuffix   = ".new"
+)
+
+func lifeName(generation int) string {
+	return lifePrefix + strconv.Itoa(generation) + jsonSuffix
+}
+
+// generationOf returns the number in the name of a life record.
+func generationOf(name string) (int, bool) {
+	text, ok := strings.CutPrefix(strings.TrimSuffix(name, jsonSuffix), lifePrefix)
+	if !ok || !strings.HasSuffix(name, jsonSuffix) {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n > 0 && strconv.Itoa(n) == text
+}
+
+func sidecar(name string) string { return name + sideSuffix }
+
+// ours reports whether a name is one that a journal gives.
+func ours(name string) bool {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, tempSuffix), sideSuffix)
+	if _, ok := generationOf(name); ok {
+		return true
+	}
+	return name == lockName || name == packName || name == baselineName || name == sessionName
+}
+
+// durability says whether a file must survive a power cut.
+type durability bool
+
+const (
+	durable durability = true
+	cached  durability = false
+)
+
+// writeFile writes a file under a temporary name and renames it in, so that
+// its name never names half of it.
+func writeFile(dir *os.Root, name string, how durability, write func(*os.File) error) (err error) {
+	const ownerReadWrite = 0o600
+	temp := name + tempSuffix
+	if err := dir.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerReadWrite)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f), force(f, how), f.Close()); err != nil {
+		return errors.Join(err, dir.Remove(temp))
+	}
+	return dir.Rename(temp, name)
+}
+
+func force(f *os.File, how durability) error {
+	if how == cached {
+		return nil
+	}
+	return f.Sync()
+}
+
+// writePair writes a JSON file and before it its sidecar: whoever finds the
+// file finds the sidecar too. A durable pair's names are forced to disk with
+// the directory.
+func writePair(dir *os.Root, name string, value any, how durability) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	side := hex.EncodeToString(sum[:]) + "\n"
+	if err := writeBytes(dir, sidecar(name), []byte(side), how); err != nil {
+		return err
+	}
+	if err := writeBytes(dir, name, data, how); err != nil {
+		return err
+	}
+	if how == cached {
+		return nil
+	}
+	return syncDir(dir)
+}
+
+func writeBytes(dir *os.Root, name string, data []byte, how durability) error {
+	return writeFile(dir, name, how, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+func syncDir(dir *os.Root) error {
+	d, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// removePair removes a JSON file, then its sidecar.
+func removePair(dir *os.Root, name string) error {
+	for _, name := range []string{name, sidecar(name)} {
+		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// jsonBytes bounds what is read of one JSON file: 64 MiB.
+const jsonBytes = 64 << 20
+
+// readPair reads a JSON file and checks it against its sidecar.
+func readPair(dir *os.Root, name string, value any) error {
+	data, err := readFile(dir, name, jsonBytes)
+	if err != nil {
+		return err
+	}
+	side, err := readFile(dir, sidecar(name), 2*sha256.Size+1)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	if string(side) != hex.EncodeToString(sum[:])+"\n" {
+		return fmt.Errorf("%s does not have the digest that %s gives", name, sidecar(name))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(value); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return fmt.Errorf("%s goes on behind its document", name)
+	}
+	return nil
+}
+
+// readFile reads a file of at most limit bytes, which must be a regular one of
+// this user's that others cannot write.
+func readFile(dir *os.Root, name string, limit int64) ([]byte, error) {
+	f, err := openFile(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(bufio.NewReader(f), limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s is too large", name)
+	}
+	return data, nil
+}

@@ -1,0 +1,251 @@
+// Package journal is the record of a running session on disk: what it protects
+// with the content to put back, who it is, and which processes it has. After a
+// cage was killed, the next one finds there what it needs to end the processes
+// and restore the files.
+//
+// It promises that there is either a whole journal or none, wherever the
+// writer was killed or the power failed; that nothing it reads back is used
+// before all of it was verified, and that a lock says whether the owner lives.
+// It holds no absolute path, so that it can name nothing outside the
+// directories of the session that finds it. The hashes beside every part show
+// accidents, not a forger of the same user.
+//
+// It recovers nothing itself: it says what was.
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"cage/internal/proc"
+	"cage/internal/safefile"
+	"cage/rules"
+	"cage/snapshot"
+)
+
+// FolderName is the name of the journal's folder in a git directory.
+const FolderName = "gantry-cage-journal"
+
+// Record is what a session journals when it starts.
+type Record struct {
+	Session  string
+	Started  time.Time
+	Rules    Rules
+	Manifest *snapshot.Manifest
+	Store    *snapshot.Store
+}
+
+// Rules are what the session's plan was made of.
+type Rules struct {
+	Git          rules.Git
+	Config       rules.File
+	ManifestYAML rules.File
+	ManifestJSON rules.File
+	Overrides    []string
+	Exempt       []rules.Path
+	Joined       []rules.Path
+}
+
+// ActiveError is returned where the session of a journal still runs.
+type ActiveError struct {
+	Folder string
+	// Cage is its process; zero where the journal does not tell.
+	Cage proc.ID
+}
+
+func (e *ActiveError) Error() string {
+	if e.Cage.PID == 0 {
+		return "another session runs here; it holds " + e.Folder
+	}
+	return fmt.Sprintf("another session runs here: process %d", e.Cage.PID)
+}
+
+// CorruptError is returned for a journal that cannot be trusted. Nothing of it
+// was used.
+type CorruptError struct {
+	Folder string
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("the journal of an earlier session in %s cannot be trusted: %s", e.Folder, e.Reason)
+}
+
+// Journal is the journal of this session. One goroutine uses it at a time.
+type Journal struct {
+	folder string
+	dir    *os.Root
+	inode  safefile.Inode
+	lock   *os.File
+	host   host
+
+	record     Record
+	written    map[string]os.FileInfo
+	generation int
+	amendments map[rules.Path]*snapshot.Entry
+	processes  []proc.ID
+}
+
+// Folder returns where the journal of a session lies: in the work tree's own
+// git directory, outside git in a folder of the temporary directory that is
+// named after the user and the root.
+func Folder(layout rules.Layout, temp string) string {
+	switch {
+	case layout.GitDir != "":
+		return filepath.Join(layout.GitDir, FolderName)
+	case layout.CommonDir != "":
+		return filepath.Join(layout.CommonDir, FolderName)
+	default:
+		key := snapshot.IDOf([]byte(layout.Root)).String()[:16]
+		return filepath.Join(temp, FolderName+"-"+strconv.Itoa(os.Geteuid())+"-"+key)
+	}
+}
+
+// Acquire takes the lock of a folder, which it makes where there is none. Where
+// an earlier session did not end, what it left is returned beside the journal:
+// it stays on disk until Write or Remove. An error is an *ActiveError, a
+// *CorruptError, or says why the folder cannot be used.
+func Acquire(folder string) (*Journal, *Interrupted, error) {
+	j := &Journal{folder: folder, amendments: make(map[rules.Path]*snapshot.Entry)}
+	var err error
+	if j.host, err = thisHost(); err != nil {
+		return nil, nil, err
+	}
+	if err := j.open(); err != nil {
+		return nil, nil, err
+	}
+	left, err := j.load()
+	if err != nil {
+		j.Close()
+		return nil, nil, err
+	}
+	return j, left, nil
+}
+
+// lockAttempts bounds how often the lock is tried anew because its folder was
+// removed by a session that ended meanwhile.
+const lockAttempts = 16
+
+// open makes the folder and takes its lock.
+func (j *Journal) open() error {
+	for range lockAttempts {
+		err := j.tryOpen()
+		if !errors.Is(err, errReplaced) {
+			return err
+		}
+	}
+	return fmt.Errorf("lock %s: %w", j.folder, errReplaced)
+}
+
+var errReplaced = errors.New("it was removed meanwhile")
+
+func (j *Journal) tryOpen() error {
+	const ownerOnly = 0o700
+	if err := os.Mkdir(j.folder, ownerOnly); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make the journal's folder: %w", err)
+	}
+	if err := private(j.folder); err != nil {
+		return err
+	}
+	dir, err := os.OpenRoot(j.folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errReplaced
+	}
+	if err != nil {
+		return fmt.Errorf("open the journal's folder: %w", err)
+	}
+	lock, err := j.takeLock(dir)
+	if err != nil {
+		dir.Close()
+		return err
+	}
+	j.dir, j.lock = dir, lock
+	j.inode, err = inodeOf(dir)
+	return err
+}
+
+// takeLock opens and locks the lock file. A session that ended removes it while
+// others may already have it open, so what was locked must still be there.
+func (j *Journal) takeLock(dir *os.Root) (*os.File, error) {
+	const ownerReadWrite = 0o600
+	lock, err := dir.OpenFile(lockName, os.O_RDWR|os.O_CREATE, ownerReadWrite)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errReplaced
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the journal's lock: %w", err)
+	}
+	held, err := tryLock(lock)
+	if err == nil && held {
+		lock.Close()
+		return nil, j.active(dir)
+	}
+	if err == nil && !isAt(lock, filepath.Join(j.folder, lockName)) {
+		err = errReplaced
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// active says who holds the lock, as far as the journal tells.
+func (j *Journal) active(dir *os.Root) error {
+	e := &ActiveError{Folder: j.folder}
+	var session sessionRecord
+	if readPair(dir, sessionName, &session) == nil {
+		e.Cage = session.Cage.id()
+	}
+	return e
+}
+
+func isAt(file *os.File, path string) bool {
+	mine, errMine := file.Stat()
+	there, errThere := os.Lstat(path)
+	return errMine == nil && errThere == nil && os.SameFile(mine, there)
+}
+
+// Close lets go of the lock and leaves the journal where it is.
+func (j *Journal) Close() error { return errors.Join(j.dir.Close(), j.lock.Close()) }
+
+// Remove removes the journal: the session has ended. What makes it one goes
+// first, so that a kill on the way leaves none.
+func (j *Journal) Remove() error {
+	if isAt(j.lock, filepath.Join(j.folder, lockName)) {
+		if err := j.empty(); err != nil {
+			return errors.Join(err, j.Close())
+		}
+		if err := os.Remove(j.folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(fmt.Errorf("remove the journal: %w", err), j.Close())
+		}
+	}
+	return j.Close()
+}
+
+// empty removes the journal's files: the session record first, the lock last.
+func (j *Journal) empty() error {
+	if err := j.dir.Remove(sessionName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the journal: %w", err)
+	}
+	entries, err := fs.ReadDir(j.dir.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("remove the journal: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Name() != lockName && ours(entry.Name()) {
+			if err := j.dir.Remove(entry.Name()); err != nil {
+				return fmt.Errorf("remove the journal: %w", err)
+			}
+		}
+	}
+	if err := j.dir.Remove(lockName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the journal: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,378 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"cage/internal/proc"
+	"cage/internal/safefile"
+	"cage/rules"
+	"cage/snapshot"
+)
+
+// errNone says that the folder holds no journal: the writer was killed before
+// it was one, or after it had been one.
+var errNone = errors.New("no journal")
+
+// load reads what an earlier session left in the folder; nil where that is
+// nothing.
+func (j *Journal) load() (*Interrupted, error) {
+	left, err := j.read()
+	if errors.Is(err, errNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &CorruptError{Folder: j.folder, Reason: err.Error()}
+	}
+	return left, nil
+}
+
+func (j *Journal) read() (*Interrupted, error) {
+	names, err := j.names()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(names, sessionName) {
+		return nil, errNone
+	}
+	var session sessionRecord
+	if err := readPair(j.dir, sessionName, &session); err != nil {
+		return nil, err
+	}
+	if err := j.plausible(session); err != nil {
+		return nil, err
+	}
+	var baseline baselineRecord
+	if err := readPair(j.dir, baselineName, &baseline); err != nil {
+		return nil, err
+	}
+	left := &Interrupted{
+		Session: session.Session, Started: session.Started, Cage: session.Cage.id(),
+		SameBoot: session.Host.Boot == j.host.boot, SamePIDs: session.Host.PIDs == j.host.pids,
+		Store: snapshot.NewStore(),
+	}
+	life, err := j.readLife(names, left.SameBoot)
+	if err != nil {
+		return nil, err
+	}
+	left.LastSign = life.LastSign
+	for _, p := range life.Processes {
+		left.Processes = append(left.Processes, p.id())
+	}
+	if err := readPack(j.dir, baseline.Packed, left.Store); err != nil {
+		return nil, err
+	}
+	return left, left.take(baseline, life)
+}
+
+// names lists the folder. Everything in it must be a file of this user's with
+// a name that a journal gives.
+func (j *Journal) names() ([]string, error) {
+	entries, err := fs.ReadDir(j.dir.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		if !ours(entry.Name()) {
+			return nil, fmt.Errorf("%q does not belong there", entry.Name())
+		}
+		info, err := j.dir.Lstat(entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		if err := privateFile(info); err != nil {
+			return nil, fmt.Errorf("%s %w", entry.Name(), err)
+		}
+		names = append(names, entry.Name())
+	}
+	return names, nil
+}
+
+// plausible checks what a session says of itself.
+func (j *Journal) plausible(s sessionRecord) error {
+	switch {
+	case s.Version != version:
+		return fmt.Errorf("its version is %d, this program reads %d", s.Version, version)
+	case !validSession(s.Session):
+		return errors.New("it does not name its session")
+	case s.Host.Machine != j.host.machine:
+		return errors.New("it was written on another machine")
+	case s.Folder != j.inode.Ino:
+		return errors.New("it was copied here from another folder")
+	case s.Cage.PID <= 0:
+		return errors.New("it does not name its process")
+	}
+	return nil
+}
+
+func validSession(id string) bool {
+	return len(id) == 16 && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+// readLife reads the newest life record. After a power cut it may be torn; then
+// the one before it counts.
+func (j *Journal) readLife(names []string, sameBoot bool) (lifeRecord, error) {
+	var generations []int
+	for _, name := range names {
+		if n, ok := generationOf(name); ok {
+			generations = append(generations, n)
+		}
+	}
+	slices.Sort(generations)
+	slices.Reverse(generations)
+	err := errors.New("it does not say when it last lived")
+	for _, n := range generations {
+		var life lifeRecord
+		if err = readPair(j.dir, lifeName(n), &life); err == nil {
+			return life, nil
+		}
+		if sameBoot {
+			break
+		}
+	}
+	return lifeRecord{}, err
+}
+
+// packLimit bounds how much content a journal can make a reader keep: 16 GiB is
+// more than any baseline.
+const packLimit = 16 << 30
+
+// readPack reads the content and checks every piece against its address.
+func readPack(dir *os.Root, packed []packedRecord, store *snapshot.Store) error {
+	f, err := openFile(dir, packName)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	left := info.Size()
+	for _, piece := range packed {
+		if piece.Size < 0 || piece.Size > left || piece.Size > packLimit {
+			return fmt.Errorf("%s is too short", packName)
+		}
+		left -= piece.Size
+		content := make([]byte, piece.Size)
+		if _, err := io.ReadFull(f, content); err != nil {
+			return fmt.Errorf("%s: %w", packName, err)
+		}
+		if store.Put(content) != piece.ID {
+			return fmt.Errorf("%s does not hold what %s says", packName, baselineName)
+		}
+	}
+	if left != 0 {
+		return fmt.Errorf("%s is too long", packName)
+	}
+	return nil
+}
+
+// take reads the records into entries, which Build checks against the rules.
+func (i *Interrupted) take(b baselineRecord, life lifeRecord) error {
+	var err error
+	if i.rules, err = b.Rules.rules(); err != nil {
+		return err
+	}
+	i.entries = make(map[rules.Path]*snapshot.Entry, len(b.Entries))
+	for _, record := range b.Entries {
+		e, err := record.entry(i.Store)
+		if err != nil {
+			return err
+		}
+		if _, twice := i.entries[e.Path]; twice {
+			return fmt.Errorf("%q is in it twice", e.Path.Rel)
+		}
+		i.entries[e.Path] = e
+	}
+	for _, amended := range life.Amended {
+		i.Store.Put(amended.Content)
+		e, err := amended.Entry.entry(i.Store)
+		if err != nil {
+			return err
+		}
+		if _, known := i.entries[e.Path]; !known {
+			return fmt.Errorf("%q was amended and is not in it", e.Path.Rel)
+		}
+		i.entries[e.Path] = e
+	}
+	i.directories = make(map[rules.Path]safefile.Info, len(b.Directories))
+	for _, record := range b.Directories {
+		p, err := record.Path.path()
+		if err != nil {
+			return err
+		}
+		i.directories[p] = record.Info.info()
+	}
+	return nil
+}
+
+func (r pathRecord) path() (rules.Path, error) {
+	for anchor, name := range anchorNames() {
+		if name != r.Anchor {
+			continue
+		}
+		p, err := rules.Clean(anchor, string(r.Rel))
+		if err != nil || p.Rel != string(r.Rel) {
+			return rules.Path{}, fmt.Errorf("%q is no path of a journal", r.Rel)
+		}
+		return p, nil
+	}
+	return rules.Path{}, fmt.Errorf("%q is no directory of a session", r.Anchor)
+}
+
+func readPaths(records []pathRecord) ([]rules.Path, error) {
+	var paths []rules.Path
+	for _, record := range records {
+		p, err := record.path()
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+func (r entryRecord) entry(store *snapshot.Store) (*snapshot.Entry, error) {
+	p, err := r.Path.path()
+	if err != nil {
+		return nil, err
+	}
+	e := &snapshot.Entry{
+		Path: p, Kept: r.Kept, MetadataOnly: r.MetadataOnly,
+		State: snapshot.State{Info: r.Info.info(), Attrs: r.Attrs, Link: string(r.Link), Content: r.Content},
+	}
+	if p.Rel == "" || r.Info.Kind == safefile.None || r.Info.Kind > safefile.Device || r.Info.Perm > 0o7777 || len(r.Digest) != len(e.State.Digest) {
+		return nil, fmt.Errorf("the entry of %q makes no sense", p.Rel)
+	}
+	copy(e.State.Digest[:], r.Digest)
+	if e.Kept {
+		content, ok := store.Get(r.Content)
+		if !ok || r.Info.Kind != safefile.Regular || int64(len(content)) != r.Info.Size {
+			return nil, fmt.Errorf("the content of %q is missing", p.Rel)
+		}
+	}
+	return e, nil
+}
+
+func (r rulesRecord) rules() (recorded, error) {
+	out := recorded{inputs: rules.Inputs{
+		Git:    rules.Git{DotGitFile: r.DotGitFile},
+		Config: r.Config.file(), ManifestYAML: r.ManifestYAML.file(), ManifestJSON: r.ManifestJSON.file(),
+	}}
+	for _, override := range r.Overrides {
+		out.inputs.Overrides = append(out.inputs.Overrides, string(override))
+	}
+	var errs [3]error
+	out.inputs.Git.Includes, errs[0] = readPaths(r.Includes)
+	out.inputs.Exempt, errs[1] = readPaths(r.Exempt)
+	out.joined, errs[2] = readPaths(r.Joined)
+	if r.Hooks != nil {
+		hooks, err := r.Hooks.path()
+		if err != nil {
+			return out, err
+		}
+		out.inputs.Git.Hooks = &hooks
+	}
+	return out, errors.Join(errs[:]...)
+}
+
+// recorded is what the plan of a session was made of.
+type recorded struct {
+	inputs rules.Inputs
+	joined []rules.Path
+}
+
+// Interrupted is what the journal of a session says that did not end.
+type Interrupted struct {
+	Session string
+	Started time.Time
+	// Cage is the process that ran it.
+	Cage proc.ID
+	// SameBoot says that the machine was not started anew since, and SamePIDs
+	// that process numbers mean the same here as there.
+	SameBoot, SamePIDs bool
+	// LastSign is when the session last refreshed its journal.
+	LastSign time.Time
+	// Processes are those it had then.
+	Processes []proc.ID
+	Store     *snapshot.Store
+
+	rules       recorded
+	entries     map[rules.Path]*snapshot.Entry
+	directories map[rules.Path]safefile.Info
+}
+
+// Build makes the session's plan and baseline again, for the directories as
+// they stand now. An entry that no rule of the session matches is refused: a
+// journal can only name what its session protected.
+func (i *Interrupted) Build(layout rules.Layout) (*rules.Plan, *snapshot.Manifest, error) {
+	in := i.rules.inputs
+	in.Layout = layout
+	plan, err := rules.New(in)
+	if err != nil {
+		return nil, nil, i.corrupt("its rules are not valid: %v", err)
+	}
+	var paths []rules.Path
+	for p := range i.entries {
+		paths = append(paths, p)
+	}
+	slices.SortFunc(paths, rules.Path.Compare)
+	if plan, err = plan.Settle(paths); err != nil {
+		return nil, nil, i.corrupt("its rules are not valid: %v", err)
+	}
+	plan = plan.With(i.linked(plan))
+	manifest := snapshot.NewManifest(i.directories)
+	for _, p := range paths {
+		verdict, ok := plan.Classify(p)
+		if !ok {
+			return nil, nil, i.corrupt("no rule of its session matches %q", p.Rel)
+		}
+		e := *i.entries[p]
+		e.Verdict = verdict
+		manifest.Add(&e)
+	}
+	return plan, manifest, nil
+}
+
+func (i *Interrupted) corrupt(format string, args ...any) error {
+	return &CorruptError{Reason: fmt.Sprintf(format, args...)}
+}
+
+// linked returns the link targets that joined the rules, as far as a protected
+// link of the journal leads to them by its own words. One that led there by
+// way of another directory's link is left alone.
+func (i *Interrupted) linked(plan *rules.Plan) []rules.Joined {
+	joined := make(map[rules.Path]rules.Verdict)
+	for grown := true; grown; {
+		grown = false
+		for p, e := range i.entries {
+			verdict, ok := plan.Classify(p)
+			if !ok {
+				verdict, ok = joined[p]
+			}
+			if !ok || e.State.Kind != safefile.Symlink || path.IsAbs(e.State.Link) {
+				continue
+			}
+			target, err := rules.Clean(p.Anchor, path.Join(p.Dir().Rel, e.State.Link))
+			if _, known := joined[target]; err != nil || known || !slices.Contains(i.rules.joined, target) {
+				continue
+			}
+			joined[target] = verdict
+			grown = true
+		}
+	}
+	var list []rules.Joined
+	for p, verdict := range joined {
+		list = append(list, rules.Joined{Path: p, Verdict: verdict})
+	}
+	return list
+}

@@ -1,0 +1,194 @@
+package journal
+
+import (
+	"time"
+
+	"cage/internal/proc"
+	"cage/internal/safefile"
+	"cage/rules"
+	"cage/snapshot"
+)
+
+// version is the format that this program writes and reads.
+const version = 1
+
+// The records are what stands in the JSON files. Names are bytes, which JSON
+// carries as base64; no path in them is absolute.
+
+type sessionRecord struct {
+	Version int           `json:"version"`
+	Session string        `json:"session"`
+	Started time.Time     `json:"started"`
+	Cage    processRecord `json:"cage"`
+	Host    hostRecord    `json:"host"`
+	// Folder is the inode number of the folder that the journal was written
+	// into: a copy has another.
+	Folder uint64 `json:"folder"`
+}
+
+type hostRecord struct {
+	Machine string `json:"machine"`
+	Boot    string `json:"boot"`
+	PIDs    uint64 `json:"pid_namespace"`
+}
+
+type processRecord struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`
+}
+
+func newProcessRecord(id proc.ID) processRecord { return processRecord{PID: id.PID, Start: id.Start} }
+
+func (p processRecord) id() proc.ID { return proc.ID{PID: p.PID, Start: p.Start} }
+
+// lifeRecord is what changes while the session runs.
+type lifeRecord struct {
+	LastSign  time.Time       `json:"last_sign"`
+	Processes []processRecord `json:"processes"`
+	Amended   []amendment     `json:"amended"`
+}
+
+// amendment is an entry whose baseline changed, with its content.
+type amendment struct {
+	Entry   entryRecord `json:"entry"`
+	Content []byte      `json:"content"`
+}
+
+type baselineRecord struct {
+	Rules       rulesRecord       `json:"rules"`
+	Entries     []entryRecord     `json:"entries"`
+	Directories []directoryRecord `json:"directories"`
+	Packed      []packedRecord    `json:"packed"`
+}
+
+// packedRecord is one content in the pack; they follow each other there.
+type packedRecord struct {
+	ID   snapshot.ID `json:"id"`
+	Size int64       `json:"size"`
+}
+
+type rulesRecord struct {
+	DotGitFile   bool         `json:"dot_git_file"`
+	Hooks        *pathRecord  `json:"hooks"`
+	Includes     []pathRecord `json:"includes"`
+	Config       fileRecord   `json:"config"`
+	ManifestYAML fileRecord   `json:"manifest_yaml"`
+	ManifestJSON fileRecord   `json:"manifest_json"`
+	Overrides    [][]byte     `json:"overrides"`
+	Exempt       []pathRecord `json:"exempt"`
+	Joined       []pathRecord `json:"joined"`
+}
+
+type fileRecord struct {
+	Present bool   `json:"present"`
+	Data    []byte `json:"data"`
+}
+
+type pathRecord struct {
+	Anchor string `json:"anchor"`
+	Rel    []byte `json:"rel"`
+}
+
+type infoRecord struct {
+	Kind  safefile.Kind `json:"kind"`
+	Perm  uint32        `json:"perm"`
+	UID   uint32        `json:"uid"`
+	GID   uint32        `json:"gid"`
+	Size  int64         `json:"size"`
+	MTime int64         `json:"mtime"`
+	Nlink uint64        `json:"nlink"`
+	Dev   uint64        `json:"dev"`
+	Ino   uint64        `json:"ino"`
+}
+
+type directoryRecord struct {
+	Path pathRecord `json:"path"`
+	Info infoRecord `json:"info"`
+}
+
+type entryRecord struct {
+	Path         pathRecord      `json:"path"`
+	Info         infoRecord      `json:"info"`
+	Attrs        []safefile.Attr `json:"attrs"`
+	Link         []byte          `json:"link"`
+	Content      snapshot.ID     `json:"content"`
+	Digest       []byte          `json:"digest"`
+	Kept         bool            `json:"kept"`
+	MetadataOnly bool            `json:"metadata_only"`
+}
+
+func anchorNames() map[rules.Anchor]string {
+	return map[rules.Anchor]string{
+		rules.Root: "root", rules.CommonDir: "common_dir", rules.GitDir: "git_dir", rules.HooksDir: "hooks_dir",
+	}
+}
+
+func newPathRecord(p rules.Path) pathRecord {
+	return pathRecord{Anchor: anchorNames()[p.Anchor], Rel: []byte(p.Rel)}
+}
+
+func newPathRecords(paths []rules.Path) []pathRecord {
+	records := make([]pathRecord, 0, len(paths))
+	for _, p := range paths {
+		if p.Anchor != rules.Outside { // link targets outside are only reported
+			records = append(records, newPathRecord(p))
+		}
+	}
+	return records
+}
+
+func newInfoRecord(i safefile.Info) infoRecord {
+	return infoRecord{
+		Kind: i.Kind, Perm: i.Perm, UID: i.UID, GID: i.GID, Size: i.Size, MTime: i.MTime,
+		Nlink: i.Nlink, Dev: i.Inode.Dev, Ino: i.Inode.Ino,
+	}
+}
+
+func (r infoRecord) info() safefile.Info {
+	return safefile.Info{
+		Kind: r.Kind, Perm: r.Perm, UID: r.UID, GID: r.GID, Size: r.Size, MTime: r.MTime,
+		Nlink: r.Nlink, Inode: safefile.Inode{Dev: r.Dev, Ino: r.Ino},
+	}
+}
+
+func newEntryRecord(e *snapshot.Entry) entryRecord {
+	return entryRecord{
+		Path: newPathRecord(e.Path), Info: newInfoRecord(e.State.Info), Attrs: e.State.Attrs,
+		Link: []byte(e.State.Link), Content: e.State.Content, Digest: e.State.Digest[:],
+		Kept: e.Kept, MetadataOnly: e.MetadataOnly,
+	}
+}
+
+func newFileRecord(f rules.File) fileRecord { return fileRecord{Present: f.Present, Data: f.Data} }
+
+func (f fileRecord) file() rules.File { return rules.File{Present: f.Present, Data: f.Data} }
+
+func newRulesRecord(r Rules) rulesRecord {
+	record := rulesRecord{
+		DotGitFile: r.Git.DotGitFile, Includes: newPathRecords(r.Git.Includes),
+		Config: newFileRecord(r.Config), ManifestYAML: newFileRecord(r.ManifestYAML), ManifestJSON: newFileRecord(r.ManifestJSON),
+		Exempt: newPathRecords(r.Exempt), Joined: newPathRecords(r.Joined),
+	}
+	if r.Git.Hooks != nil {
+		hooks := newPathRecord(*r.Git.Hooks)
+		record.Hooks = &hooks
+	}
+	for _, override := range r.Overrides {
+		record.Overrides = append(record.Overrides, []byte(override))
+	}
+	return record
+}
+
+func newBaselineRecord(r Record, packed []packedRecord) baselineRecord {
+	record := baselineRecord{Rules: newRulesRecord(r.Rules), Packed: packed}
+	for _, p := range r.Manifest.Paths() {
+		if e, _ := r.Manifest.Entry(p); p.Anchor != rules.Outside {
+			record.Entries = append(record.Entries, newEntryRecord(e))
+		}
+	}
+	for _, p := range r.Manifest.Directories() {
+		info, _ := r.Manifest.Directory(p)
+		record.Directories = append(record.Directories, directoryRecord{Path: newPathRecord(p), Info: newInfoRecord(info)})
+	}
+	return record
+}

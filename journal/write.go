@@ -1,0 +1,206 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cage/internal/proc"
+	"cage/internal/safefile"
+	"cage/snapshot"
+)
+
+// Write writes the whole journal of this session in the place of whatever the
+// folder held. When it returns the journal survives a power cut.
+func (j *Journal) Write(r Record) error {
+	j.record = r
+	if err := j.writeAll(time.Now()); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}
+
+// writeAll writes every part; the session record, which makes them a journal,
+// comes last.
+func (j *Journal) writeAll(now time.Time) error {
+	if err := j.clear(); err != nil {
+		return err
+	}
+	packed, err := writePack(j.dir, j.record.Manifest, j.record.Store)
+	if err != nil {
+		return err
+	}
+	if err := writePair(j.dir, baselineName, newBaselineRecord(j.record, packed), durable); err != nil {
+		return err
+	}
+	j.generation = 0
+	if err := j.writeGeneration(now, durable); err != nil {
+		return err
+	}
+	session := sessionRecord{
+		Version: version, Session: j.record.Session, Started: j.record.Started,
+		Cage: newProcessRecord(j.host.self), Host: j.host.record(), Folder: j.inode.Ino,
+	}
+	if err := writePair(j.dir, sessionName, session, durable); err != nil {
+		return err
+	}
+	j.written, err = j.parts()
+	return err
+}
+
+// clear removes an earlier journal from the folder, but not the lock.
+func (j *Journal) clear() error {
+	if err := j.dir.Remove(sessionName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	entries, err := fs.ReadDir(j.dir.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == lockName {
+			continue
+		}
+		if err := j.dir.RemoveAll(entry.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts returns what the parts that never change look like on disk.
+func (j *Journal) parts() (map[string]os.FileInfo, error) {
+	parts := make(map[string]os.FileInfo)
+	for _, name := range []string{packName, baselineName, sidecar(baselineName), sessionName, sidecar(sessionName), lockName} {
+		info, err := j.dir.Lstat(name)
+		if err != nil {
+			return nil, err
+		}
+		parts[name] = info
+	}
+	return parts, nil
+}
+
+// Refresh writes which processes the session has now, which is a sign of life
+// too. It reports whether the journal had to be written anew because somebody
+// removed or changed it.
+func (j *Journal) Refresh(processes []proc.ID) (mended bool, err error) {
+	j.processes = processes
+	if j.intact() {
+		if err = j.writeGeneration(time.Now(), cached); err == nil {
+			return false, nil
+		}
+	}
+	if err := j.mend(); err != nil {
+		return true, fmt.Errorf("write the journal again: %w", err)
+	}
+	return true, nil
+}
+
+// Amend notes an entry whose baseline changed while the session runs.
+func (j *Journal) Amend(e *snapshot.Entry) error {
+	j.amendments[e.Path] = e
+	if err := j.writeGeneration(time.Now(), durable); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}
+
+// intact reports whether the folder and the parts that never change are those
+// that were written.
+func (j *Journal) intact() bool {
+	info, err := os.Lstat(j.folder)
+	if err != nil || !sameInode(info, j.inode) {
+		return false
+	}
+	now, err := j.parts()
+	if err != nil {
+		return false
+	}
+	for name, was := range j.written {
+		is := now[name]
+		if !os.SameFile(was, is) || was.Size() != is.Size() || !was.ModTime().Equal(is.ModTime()) || was.Mode() != is.Mode() {
+			return false
+		}
+	}
+	return true
+}
+
+// mend makes the folder again where it is gone or another one, takes its lock
+// and writes everything anew.
+func (j *Journal) mend() error {
+	info, err := os.Lstat(j.folder)
+	lost := err != nil || !sameInode(info, j.inode) || !isAt(j.lock, filepath.Join(j.folder, lockName))
+	if lost {
+		if err == nil && !info.IsDir() {
+			if err := os.Remove(j.folder); err != nil {
+				return err
+			}
+		}
+		old := *j
+		if err := j.open(); err != nil {
+			return err
+		}
+		if err := old.Close(); err != nil {
+			return err
+		}
+	}
+	return j.writeAll(time.Now())
+}
+
+// writeGeneration writes what changes under the next number and removes what
+// came before the last one: a power cut may tear the newest, which was not
+// forced to disk, and then the one before it counts.
+func (j *Journal) writeGeneration(now time.Time, how durability) error {
+	next := j.generation + 1
+	record := lifeRecord{LastSign: now, Processes: make([]processRecord, 0, len(j.processes))}
+	for _, id := range j.processes {
+		record.Processes = append(record.Processes, newProcessRecord(id))
+	}
+	for _, e := range j.amendments {
+		content, _ := j.record.Store.Get(e.State.Content)
+		record.Amended = append(record.Amended, amendment{Entry: newEntryRecord(e), Content: content})
+	}
+	if err := writePair(j.dir, lifeName(next), record, how); err != nil {
+		return err
+	}
+	j.generation = next
+	if next > 2 {
+		return removePair(j.dir, lifeName(next-2))
+	}
+	return nil
+}
+
+// writePack writes the content of every kept entry, each once, and returns
+// what lies in it, in order.
+func writePack(dir *os.Root, m *snapshot.Manifest, store *snapshot.Store) ([]packedRecord, error) {
+	var packed []packedRecord
+	err := writeFile(dir, packName, durable, func(f *os.File) error {
+		seen := make(map[snapshot.ID]bool)
+		for _, p := range m.Paths() {
+			e, _ := m.Entry(p)
+			if !e.Kept || seen[e.State.Content] {
+				continue
+			}
+			seen[e.State.Content] = true
+			content, ok := store.Get(e.State.Content)
+			if !ok {
+				return fmt.Errorf("the content of %q is not in the store", p.Rel)
+			}
+			if _, err := f.Write(content); err != nil {
+				return err
+			}
+			packed = append(packed, packedRecord{ID: e.State.Content, Size: int64(len(content))})
+		}
+		return nil
+	})
+	return packed, err
+}
+
+func sameInode(info os.FileInfo, inode safefile.Inode) bool {
+	is, ok := inodeOfInfo(info)
+	return ok && is == inode
+}
