@@ -148,6 +148,7 @@ func (g *Guard) keepConfig(e *snapshot.Entry, content []byte) {
 	}
 	row.After, row.Note = changed.State.Digest, GitBookkeeping
 	g.Manifest.Replace(&changed)
+	g.emit(Rebased{Entry: &changed})
 }
 
 func hexOf(b []byte) string { return hex.EncodeToString(b) }

@@ -5,6 +5,7 @@ import (
 
 	"cage/internal/gitrepo"
 	"cage/rules"
+	"cage/snapshot"
 )
 
 // Kind says how a path differed.
@@ -78,6 +79,10 @@ type Failed struct {
 	Code    string // the errno's name
 }
 
+// Rebased says that a path has a new baseline: git's own change was kept, or an
+// attribute cannot be set back.
+type Rebased struct{ Entry *snapshot.Entry }
+
 // Overflow says that the kernel's event queue lost events.
 type Overflow struct{}
 
@@ -102,6 +107,7 @@ func (Restored) isEvent()    {}
 func (Explained) isEvent()   {}
 func (Listed) isEvent()      {}
 func (Failed) isEvent()      {}
+func (Rebased) isEvent()     {}
 func (Overflow) isEvent()    {}
 func (Degraded) isEvent()    {}
 func (WatchError) isEvent()  {}

@@ -214,6 +214,15 @@ func isAt(file *os.File, path string) bool {
 // Close lets go of the lock and leaves the journal where it is.
 func (j *Journal) Close() error { return errors.Join(j.dir.Close(), j.lock.Close()) }
 
+// Discard removes what an earlier session left in the folder and keeps the
+// lock.
+func (j *Journal) Discard() error {
+	if err := j.clear(); err != nil {
+		return fmt.Errorf("remove the journal of the earlier session: %w", err)
+	}
+	return nil
+}
+
 // Remove removes the journal: the session has ended. What makes it one goes
 // first, so that a kill on the way leaves none.
 func (j *Journal) Remove() error {

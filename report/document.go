@@ -237,8 +237,19 @@ type PushGuard struct {
 
 // Recovery says what was found of an earlier session that did not end.
 type Recovery struct {
-	// Lost is set where such a session is known but its journal is gone.
+	// Lost is set where such a session is known but its journal is gone: then
+	// nothing could be put back.
 	Lost bool `json:"lost"`
+	// Session names it.
+	Session string `json:"session"`
+	// LastSign is when it last gave a sign of life; nil where that is lost.
+	LastSign *string `json:"last_sign"`
+	// ProcessesEnded counts what it had left running and was ended.
+	ProcessesEnded int `json:"processes_ended"`
+	// Restored counts the paths that were put back.
+	Restored int `json:"restored"`
+	// Changes has one row per path that was not as the session had found it.
+	Changes List[Change] `json:"changes"`
 }
 
 // Session identifies the run.

@@ -114,3 +114,14 @@ func quoteAll(paths []string) string {
 	}
 	return strings.Join(quoted, ", ")
 }
+
+// Line says what was done about an interrupted session, or, where this session
+// only reports, what would have been.
+func (r Recovery) Line(reportOnly bool) string {
+	if reportOnly {
+		return fmt.Sprintf("cage: an interrupted session %s left %s; --report-only puts nothing back\n",
+			r.Session, count(len(r.Changes), "protected file changed", "protected files changed"))
+	}
+	return fmt.Sprintf("cage: recovered an interrupted session %s: %s, %s\n", r.Session,
+		count(r.Restored, "file put back", "files put back"), count(r.ProcessesEnded, "process ended", "processes ended"))
+}

@@ -219,7 +219,7 @@ func samples() []sample {
 			d.PushGuard = report.PushGuard{Enabled: true, RefusedPushes: 2}
 			d.TrappedSignal = new("SIGTERM")
 			d.CommandExitCode, d.CommandSignal = nil, new("SIGTERM")
-			d.Recovery = &report.Recovery{Lost: true}
+			d.Recovery = &report.Recovery{Lost: true, Session: "9f3a2c1e9f3a2c1e"}
 			d.Changes[0].Displaced = []report.Name{
 				report.NameOf("/a/1"), report.NameOf("/b/1"), report.NameOf("/b/2"), report.NameOf("/c/1"), report.NameOf("/d e\n/1"),
 			}

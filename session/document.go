@@ -40,6 +40,7 @@ func (s *session) report() *report.Document {
 			Watch: !s.NoWatch, ReportOnly: s.ReportOnly, Skipped: displayAll(s.layout, s.skipped),
 		}),
 	}
+	d.Recovery = s.recovered
 	if s.trapped != nil {
 		name := signalName(s.trapped)
 		d.TrappedSignal = &name

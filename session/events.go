@@ -16,6 +16,8 @@ func (s *session) takeEvents() {
 			s.contests.restored(e)
 		case guard.Explained:
 			s.contests.explain(e)
+		case guard.Rebased:
+			s.amend(e.Entry)
 		case guard.GroundMoved:
 			s.halt(report.Halt{
 				Scope: report.HaltGround, Rule: report.Ground,

@@ -44,6 +44,7 @@ func (g *ground) runHelper(ctx context.Context, c gitrepo.Call) (gitrepo.Result,
 // survey finds the root and the git directories of dir. Outside git means that
 // no `.git` stands anywhere above.
 func (g *ground) survey(ctx context.Context, dir, searchPath string) error {
+	g.git = rules.Git{}
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return refusal(codeRoot, "make sure that the directory exists and can be entered",

@@ -21,6 +21,7 @@ import (
 	"cage/internal/gitrepo"
 	"cage/internal/kept"
 	"cage/internal/proc"
+	"cage/internal/safefile"
 	"cage/internal/sessionlog"
 	"cage/report"
 	"cage/rules"
@@ -31,7 +32,9 @@ import (
 // protection is what the session protects and with what.
 type protection struct {
 	places
+	inputs   rules.Inputs
 	plan     *rules.Plan
+	joined   []rules.Path
 	trees    *snapshot.Trees
 	watcher  *watch.Watcher
 	manifest *snapshot.Manifest
@@ -49,20 +52,29 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := harden(); err != nil {
 		return err
 	}
-	dir, err := s.whereabouts()
-	if err != nil {
+	var err error
+	if s.dir, err = s.whereabouts(); err != nil {
 		return err
 	}
 	if s.reaper, err = proc.NewReaper(); err != nil {
 		return fmt.Errorf("take charge of child processes: %w", err)
 	}
 	env := variables(s.Env)
-	if err := s.survey(ctx, dir, env["PATH"]); err != nil {
+	if err := s.survey(ctx, s.dir, env["PATH"]); err != nil {
 		return err
 	}
 	s.places = choosePlaces(s.layout, env)
 	if err := s.openLog(); err != nil {
 		return err
+	}
+	restored, err := s.takeOver(ctx)
+	if err != nil {
+		return err
+	}
+	if restored {
+		if err := s.survey(ctx, s.dir, env["PATH"]); err != nil {
+			return err
+		}
 	}
 	startRefs, forget := s.askStartRefs(ctx)
 	defer forget()
@@ -78,6 +90,9 @@ func (s *session) prepare(ctx context.Context) error {
 		}
 	}
 	s.arm(startRefs())
+	if err := s.journalise(); err != nil {
+		return err
+	}
 	s.announce()
 	return nil
 }
@@ -128,7 +143,8 @@ func (s *session) live() bool { return !s.NoWatch && !s.ReportOnly }
 
 // plans reads the rule sources into a draft of the plan.
 func (s *session) plans(ctx context.Context) error {
-	in := rules.Inputs{Layout: s.layout, Git: s.git, Overrides: s.Overrides, Exempt: s.exempt}
+	in := &s.inputs
+	*in = rules.Inputs{Layout: s.layout, Git: s.git, Overrides: s.Overrides, Exempt: s.exempt}
 	for _, source := range []struct {
 		name string
 		file *rules.File
@@ -141,7 +157,7 @@ func (s *session) plans(ctx context.Context) error {
 		}
 	}
 	var err error
-	if s.plan, err = rules.New(in); err != nil {
+	if s.plan, err = rules.New(*in); err != nil {
 		return err
 	}
 	return s.compareWithHead(ctx, in.Config)
@@ -229,6 +245,7 @@ func (s *session) protect(ctx context.Context) error {
 	targets := snapshot.Targets(s.trees, s.plan, paths)
 	s.plan = s.plan.With(targets)
 	for _, joined := range targets {
+		s.joined = append(s.joined, joined.Path)
 		paths = append(paths, joined.Path)
 		s.warnings = append(s.warnings, linkNotice(s.layout, joined))
 	}
@@ -282,11 +299,8 @@ func (s *session) arm(startRefs gitrepo.Refs) {
 		Store: filepath.Join(sessions, s.id), Session: s.id,
 		Drop: s.DropDisplaced, DigestLimit: s.Limits.FileBytes,
 	}
+	options.GitDir = quarantineRoot(s.trees)
 	if s.repo != nil {
-		options.GitDir = s.trees.Root(rules.CommonDir)
-		if own := s.trees.Root(rules.GitDir); own != nil {
-			options.GitDir = own
-		}
 		format := s.repo.ObjectFormat
 		options.Identify = func(size int64) hash.Hash { return gitrepo.NewBlob(format, size) }
 	}
@@ -313,6 +327,15 @@ func firstSet(flag *int, file func() (int, bool), standard int) int {
 	return standard
 }
 
+// quarantineRoot returns the directory that holds the quarantine: the work
+// tree's own git directory; nil outside git.
+func quarantineRoot(trees *snapshot.Trees) *safefile.Root {
+	if own := trees.Root(rules.GitDir); own != nil {
+		return own
+	}
+	return trees.Root(rules.CommonDir)
+}
+
 // walkInterval is how often the tree is walked for names that no event told
 // of: thirty times as rarely as the protected set is compared.
 func walkInterval(interval time.Duration) time.Duration { return 30 * interval }
@@ -333,6 +356,9 @@ func (s *session) announce() {
 	for _, warning := range s.warnings {
 		lines.WriteString(report.Warning(warning))
 	}
+	if s.recovered != nil {
+		lines.WriteString(s.recovered.Line(s.ReportOnly))
+	}
 	lines.WriteString(report.OverrideBanner(s.plan.Overrides()))
 	lines.WriteString(s.startLine().Line())
 	s.Messages.Write(lines.Bytes()) // nobody to tell if it fails
@@ -340,6 +366,9 @@ func (s *session) announce() {
 		Session: s.id, Root: s.layout.Root, Command: s.Command[0], RevertMode: s.revertMode(),
 		ProtectedFiles: s.manifest.Len(), Watch: !s.NoWatch,
 	})
+	if s.recovered != nil && !s.ReportOnly {
+		s.log.Recovered(s.recovered.Session, s.recovered.Restored, s.recovered.ProcessesEnded)
+	}
 }
 
 func (s *session) startLine() report.Start {

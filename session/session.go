@@ -94,12 +94,14 @@ func Run(ctx context.Context, o Options) (*report.Document, error) {
 type session struct {
 	Options
 	id      string
+	dir     string // where the session was started
 	started time.Time
 	signals *signals
 
 	reportFile *reportFile
 	ground
 	protection
+	journalling
 	log   *sessionlog.Log
 	guard *guard.Guard
 	kept  *kept.Keeper
@@ -143,5 +145,6 @@ func (s *session) close() {
 		s.log.Close()
 	}
 	s.reportFile.close()
+	s.closeJournal()
 	s.ground.close()
 }

@@ -43,6 +43,8 @@ func (s *session) supervise(ctx context.Context) {
 	if s.startErr = s.startCommand(); s.startErr != nil {
 		return
 	}
+	s.startJournalist()
+	defer s.stopJournalist()
 	for !s.over {
 		select {
 		case exit := <-s.run.Exited():
@@ -75,13 +77,16 @@ func (s *session) takeLastExit() {
 	}
 }
 
+// sessionVariable names the session to everything that it runs.
+const sessionVariable = "GANTRY_CAGE_SESSION"
+
 // startCommand starts the command where the caller stands, with the session's
 // names in its environment.
 func (s *session) startCommand() error {
 	run, err := s.Stage.Start(s.reaper, spawn.Command{
 		Path: s.Command[0], Args: s.Command[1:],
 		Env: append(s.Env[:len(s.Env):len(s.Env)],
-			"GANTRY_CAGE_SESSION="+s.id, "GANTRY_CAGE_SESSION_LOG="+filepath.Clean(s.log.Path())),
+			sessionVariable+"="+s.id, "GANTRY_CAGE_SESSION_LOG="+filepath.Clean(s.log.Path())),
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
 	})
 	if err != nil {

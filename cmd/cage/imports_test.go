@@ -28,12 +28,13 @@ const houseModule = "cage"
 // a package that is not listed is not either.
 var houseImports = map[string][]string{
 	"cmd/cage": {"*"},
-	"session":  {"guard", "watch", "spawn", "halt", "report", "rules", "snapshot", "internal/*"},
+	"session":  {"guard", "watch", "journal", "spawn", "halt", "report", "rules", "snapshot", "internal/*"},
 	"guard":    {"watch", "restore", "snapshot", "rules", "internal/kept", "internal/safefile", "internal/gitrepo"},
 	"watch":    {"rules", "snapshot", "internal/safefile"},
 	"restore":  {"rules", "snapshot", "internal/safefile"},
 	"snapshot": {"rules", "internal/safefile"},
 	"rules":    {},
+	"journal":  {"rules", "snapshot", "internal/safefile", "internal/proc"},
 	"halt":     {"internal/proc"},
 	"spawn":    {"internal/proc"},
 	"report":   {"rules"},

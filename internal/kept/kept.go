@@ -155,6 +155,28 @@ func (k *Keeper) Keep(v Version) {
 	signal(k.wake)
 }
 
+// Adopt takes charge of what already lies in the session's quarantine, left
+// there by a keeper that was killed.
+func (k *Keeper) Adopt() {
+	if k.GitDir == nil {
+		return
+	}
+	dir, err := k.GitDir.Dir(QuarantineName + "/" + k.Session)
+	if err != nil {
+		return // there is none
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir()
+	if err != nil {
+		return // it stays where it is
+	}
+	for _, entry := range entries {
+		if info, err := dir.Stat(entry.Name); err == nil {
+			k.Keep(Version{Quarantined: entry.Name, Info: info})
+		}
+	}
+}
+
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -1,0 +1,133 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"cage/internal/proc"
+	"cage/journal"
+	"cage/report"
+	"cage/snapshot"
+)
+
+// journalling is the session's side of its journal.
+type journalling struct {
+	journal *journal.Journal
+	// journalKept says that the journal is that of an earlier session, which
+	// this one leaves as it is.
+	journalKept bool
+	recovered   *report.Recovery
+	journalist  *journalist
+}
+
+// journalise writes the journal: from here on a killed cage can be recovered.
+func (s *session) journalise() error {
+	if s.journalKept {
+		return nil
+	}
+	err := s.journal.Write(journal.Record{
+		Session: s.id, Started: s.started, Manifest: s.manifest, Store: s.store,
+		Rules: journal.Rules{
+			Git: s.inputs.Git, Config: s.inputs.Config, ManifestYAML: s.inputs.ManifestYAML, ManifestJSON: s.inputs.ManifestJSON,
+			Overrides: s.inputs.Overrides, Exempt: s.inputs.Exempt, Joined: s.joined,
+		},
+	})
+	if err != nil {
+		return refusal(codeJournal, "make room on the disk, and the git directory writable", err)
+	}
+	return nil
+}
+
+// errJournalGone is logged where somebody removed or changed the journal.
+var errJournalGone = errors.New("the journal was removed or changed, and was written again")
+
+// codeJournal is the code of a journal that cannot be written.
+const codeJournal = "GXT_CAGE_JOURNAL_UNWRITABLE"
+
+// closeJournal removes the journal of a session that has ended, and lets go of
+// the lock.
+func (s *session) closeJournal() {
+	if s.journal == nil {
+		return
+	}
+	end := s.journal.Remove
+	if s.journalKept {
+		end = s.journal.Close
+	}
+	if err := end(); err != nil {
+		s.Messages.Write([]byte(report.Warning(err.Error()))) // nobody to tell if it fails
+	}
+}
+
+// refreshEvery is the least time between two refreshes of the process list.
+const refreshEvery = 500 * time.Millisecond
+
+// journalist keeps the journal up to date while the session runs. It is the
+// only one to write it meanwhile.
+type journalist struct {
+	amended chan *snapshot.Entry
+	quit    chan struct{}
+	done    chan struct{}
+}
+
+// startJournalist refreshes the journal's process list on a timer of its own.
+func (s *session) startJournalist() {
+	if s.journalKept {
+		return
+	}
+	j := &journalist{amended: make(chan *snapshot.Entry), quit: make(chan struct{}), done: make(chan struct{})}
+	s.journalist = j
+	go func() {
+		defer close(j.done)
+		ticker := time.NewTicker(max(s.Interval, refreshEvery))
+		defer ticker.Stop()
+		s.refreshJournal()
+		for {
+			select {
+			case <-j.quit:
+				return
+			case <-ticker.C:
+				s.refreshJournal()
+			case e := <-j.amended:
+				if err := s.journal.Amend(e); err != nil {
+					s.log.WatchError(err)
+				}
+			}
+		}
+	}()
+}
+
+// refreshJournal writes which processes the run has now.
+func (s *session) refreshJournal() {
+	processes, err := s.run.Processes()
+	if err != nil {
+		s.log.WatchError(fmt.Errorf("list the processes of the run: %w", err))
+	}
+	ids := make([]proc.ID, len(processes))
+	for i, p := range processes {
+		ids[i] = p.ID
+	}
+	mended, err := s.journal.Refresh(ids)
+	if mended {
+		s.log.WatchError(errJournalGone)
+	}
+	if err != nil {
+		s.log.WatchError(err)
+	}
+}
+
+// amend notes in the journal that an entry's baseline changed.
+func (s *session) amend(e *snapshot.Entry) {
+	if s.journalist != nil {
+		s.journalist.amended <- e
+	}
+}
+
+func (s *session) stopJournalist() {
+	if s.journalist != nil {
+		close(s.journalist.quit)
+		<-s.journalist.done
+		s.journalist = nil
+	}
+}

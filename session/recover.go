@@ -1,0 +1,319 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cage/guard"
+	"cage/internal/kept"
+	"cage/internal/proc"
+	"cage/journal"
+	"cage/report"
+	"cage/rules"
+	"cage/snapshot"
+
+	"golang.org/x/sys/unix"
+)
+
+// The codes of what an earlier session can stand in the way with.
+const (
+	codeActive  = "GXT_CAGE_SESSION_ACTIVE"
+	codeCorrupt = "GXT_CAGE_JOURNAL_CORRUPT"
+	codeStale   = "GXT_CAGE_RECOVERY_STALE"
+)
+
+// recoveryWindow is how long after an interrupted session's last sign of life a
+// difference counts as that session's doing. What was changed later is
+// somebody's work, which no recovery writes over.
+const recoveryWindow = 10 * time.Minute
+
+// takeOver takes the lock of the root and cleans up after an earlier session
+// that did not end. It reports whether files were put back, so that what git
+// says has to be asked again.
+func (s *session) takeOver(ctx context.Context) (restored bool, err error) {
+	j, left, err := journal.Acquire(journal.Folder(s.layout, s.temp))
+	if err != nil {
+		return false, journalRefusal(err)
+	}
+	s.journal = j
+	if left == nil {
+		return false, nil
+	}
+	s.journalKept = true
+	r := &recovery{session: s, left: left}
+	if err := r.endProcesses(); err != nil {
+		return false, err
+	}
+	if s.recovered, err = r.putBack(ctx); err != nil {
+		return false, err
+	}
+	if s.ReportOnly {
+		return false, nil
+	}
+	s.journalKept = false
+	return true, j.Discard()
+}
+
+func journalRefusal(err error) error {
+	var active *journal.ActiveError
+	var corrupt *journal.CorruptError
+	switch {
+	case errors.As(err, &active):
+		return refusal(codeActive, "wait until it has ended, or end it with SIGTERM", err)
+	case errors.As(err, &corrupt):
+		return refusal(codeCorrupt,
+			"look into the folder, put back by hand what you need, then remove it: rm -r "+report.Quote(corrupt.Folder), err)
+	default:
+		return err
+	}
+}
+
+// recovery cleans up after one interrupted session.
+type recovery struct {
+	session *session
+	left    *journal.Interrupted
+	ended   int
+}
+
+// endProcesses ends what the session left running. Whatever refuses to end
+// could undo a recovery, so that is refused.
+func (r *recovery) endProcesses() error {
+	if !r.left.SameBoot || !r.left.SamePIDs {
+		return nil
+	}
+	above, err := proc.Ancestors()
+	if err != nil {
+		return err
+	}
+	hit := make(map[proc.ID]bool)
+	for round := 0; ; round++ {
+		ids, err := r.living(above, hit)
+		if err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		if round == strayRounds {
+			return r.survived(ids)
+		}
+		if left := proc.EndAll(ids, r.session.Grace, strayPatience); len(left) > 0 {
+			return r.survived(left)
+		}
+		r.ended += len(ids)
+	}
+}
+
+// Bounds of ending strays: a process that was ended may leave children, which
+// the next round finds.
+const (
+	strayRounds   = 100
+	strayPatience = 10 * time.Second
+)
+
+// living lists what of the session still lives: recorded processes by their
+// start time, and those that carry its name.
+func (r *recovery) living(above map[int]bool, hit map[proc.ID]bool) ([]proc.ID, error) {
+	var ids []proc.ID
+	for _, id := range r.left.Processes {
+		if !above[id.PID] && !hit[id] && id.Alive() {
+			hit[id] = true
+			ids = append(ids, id)
+		}
+	}
+	strays, err := proc.Strays(sessionVariable+"="+r.left.Session, r.left.Cage.Start)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, err
+	}
+	for _, p := range strays {
+		if !hit[p.ID] {
+			hit[p.ID] = true
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids, nil
+}
+
+func (r *recovery) survived(ids []proc.ID) error {
+	var pids []string
+	for _, id := range ids {
+		pids = append(pids, fmt.Sprint(id.PID))
+	}
+	return refusal(codeActive, "end these processes, then start again",
+		errors.New("processes of an interrupted session cannot be ended: "+strings.Join(pids, ", ")))
+}
+
+// putBack restores what the session protected, unless somebody worked on it
+// since. In a run that only reports it says what it would do.
+func (r *recovery) putBack(ctx context.Context) (*report.Recovery, error) {
+	found, err := r.sweep(ctx, r.session.layout, false)
+	if err != nil {
+		return nil, err
+	}
+	if late := r.worked(found); len(late) > 0 {
+		return nil, r.stale(late)
+	}
+	rows := found
+	if !r.session.ReportOnly {
+		if rows, err = r.restore(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r.document(rows), nil
+}
+
+// restore puts everything back. The hooks folder comes last: git is asked where
+// it is once its config is back.
+func (r *recovery) restore(ctx context.Context) ([]guard.Row, error) {
+	s := r.session
+	r.adoptQuarantine()
+	first := s.layout
+	first.HooksDir = ""
+	rows, err := r.sweep(ctx, first, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.survey(ctx, s.dir, variables(s.Env)["PATH"]); err != nil {
+		return nil, err
+	}
+	if s.layout.HooksDir == "" {
+		return rows, nil
+	}
+	more, err := r.sweep(ctx, s.layout, true)
+	for _, row := range more {
+		if row.Path.Anchor == rules.HooksDir {
+			rows = append(rows, row)
+		}
+	}
+	return rows, err
+}
+
+// sweep compares everything with the session's baseline and, if asked, restores
+// it, keeping whatever is displaced.
+func (r *recovery) sweep(ctx context.Context, layout rules.Layout, restores bool) ([]guard.Row, error) {
+	plan, manifest, err := r.left.Build(layout)
+	if err != nil {
+		return nil, journalRefusal(err)
+	}
+	trees, err := snapshot.OpenTrees(layout)
+	if err != nil {
+		return nil, err
+	}
+	defer trees.Close()
+	keeper := kept.Open(r.keeperOptions(trees))
+	defer keeper.Finish()
+	g := guard.New(guard.Options{
+		Plan: plan, Trees: trees, Manifest: manifest, Store: r.left.Store, Keeper: keeper,
+		Git: r.session.repo, Restores: restores, FileBytes: r.session.Limits.FileBytes,
+	})
+	loop, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		g.Run(loop)
+	}()
+	g.Sweep(ctx)
+	keeper.Finish()
+	g.Seal()
+	stop()
+	<-ended
+	return g.Rows(), nil
+}
+
+// keeperOptions keep displaced versions for good: a folder with this name is
+// never pruned.
+func (r *recovery) keeperOptions(trees *snapshot.Trees) kept.Options {
+	o := kept.Options{
+		Store:       filepath.Join(r.session.state, "sessions", r.left.Session+"-recovered"),
+		Session:     r.left.Session,
+		DigestLimit: r.session.Limits.FileBytes,
+	}
+	o.GitDir = quarantineRoot(trees)
+	return o
+}
+
+// adoptQuarantine takes charge of what the session had displaced and not yet
+// copied. What cannot be copied stays where it is.
+func (r *recovery) adoptQuarantine() {
+	trees, err := snapshot.OpenTrees(r.session.layout)
+	if err != nil {
+		return
+	}
+	defer trees.Close()
+	keeper := kept.Open(r.keeperOptions(trees))
+	keeper.Adopt()
+	keeper.Finish()
+}
+
+// worked returns the paths that somebody changed later than the session can
+// have.
+func (r *recovery) worked(rows []guard.Row) []rules.Path {
+	limit := r.left.LastSign.Add(recoveryWindow)
+	doubtful := time.Now().Before(r.left.LastSign)
+	var late []rules.Path
+	for _, row := range rows {
+		if row.Outcome == guard.Kept {
+			continue
+		}
+		if doubtful || r.newest(row.Path).After(limit) {
+			late = append(late, row.Path)
+		}
+	}
+	return late
+}
+
+// newest returns the latest time that anything about a path changed: of itself
+// and of the directories between it and its anchor. If it is gone, of the
+// directory it was in too, whichever that is.
+func (r *recovery) newest(p rules.Path) time.Time {
+	layout := r.session.layout
+	newest, exists := changed(layout.Abs(p))
+	if !exists {
+		newest, _ = changed(layout.Abs(p.Dir()))
+	}
+	for dir := p.Dir(); dir.Rel != ""; dir = dir.Dir() {
+		if at, ok := changed(layout.Abs(dir)); ok && at.After(newest) {
+			newest = at
+		}
+	}
+	return newest
+}
+
+func changed(path string) (time.Time, bool) {
+	var stat unix.Stat_t
+	if err := unix.Lstat(path, &stat); err != nil {
+		return time.Time{}, false
+	}
+	return time.Unix(stat.Ctim.Unix()), true
+}
+
+// stale refuses to write over somebody's later work.
+func (r *recovery) stale(late []rules.Path) error {
+	const most = 20
+	var names []string
+	for _, p := range late[:min(most, len(late))] {
+		names = append(names, report.Quote(display(r.session.layout, p)))
+	}
+	if more := len(late) - most; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return refusal(codeStale, "decide with: cage review --recover restore|keep",
+		fmt.Errorf("an interrupted session left protected files changed, and somebody has worked on them since: %s",
+			strings.Join(names, ", ")))
+}
+
+func (r *recovery) document(rows []guard.Row) *report.Recovery {
+	lastSign := report.Timestamp(r.left.LastSign)
+	d := &report.Recovery{Session: r.left.Session, LastSign: &lastSign, ProcessesEnded: r.ended}
+	for _, row := range rows {
+		if row.Outcome == guard.Reverted || row.Outcome == guard.Removed {
+			d.Restored++
+		}
+		d.Changes = append(d.Changes, r.session.change(row))
+	}
+	return d
+}
