@@ -159,6 +159,8 @@ func (g *Guard) find(ctx context.Context, look *snapshot.Looker, e *snapshot.Ent
 		before: e.State.Digest, after: look.Digest(e, sight),
 	}
 	switch {
+	case e.Verdict.Elsewhere:
+		o.note = GuardedElsewhere
 	case e.Path.Anchor == rules.Outside:
 		o.note = TargetOutside
 	case g.harmless(ctx, e, sight):
@@ -191,9 +193,11 @@ func (g *Guard) findNew(found *findings, look *snapshot.Looker) {
 		case v.Mode == rules.Revert && g.Restores:
 			found.dirty = append(found.dirty, p)
 		default:
-			found.observed = append(found.observed, observation{
-				path: p, verdict: v, kind: Added, outcome: g.leave(v), after: look.DigestNew(p),
-			})
+			o := observation{path: p, verdict: v, kind: Added, outcome: g.leave(v), after: look.DigestNew(p)}
+			if v.Elsewhere {
+				o.note = GuardedElsewhere
+			}
+			found.observed = append(found.observed, o)
 		}
 	}
 }

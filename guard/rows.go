@@ -22,6 +22,9 @@ const (
 	// TargetOutside: the target of a protected link lies outside the root,
 	// where nothing is restored.
 	TargetOutside Note = "link_target_outside"
+	// GuardedElsewhere: a session in another work tree of the repository guards
+	// the path.
+	GuardedElsewhere Note = "guarded_elsewhere"
 )
 
 // Ground is the rule of the row that says that another directory stands where

@@ -48,6 +48,7 @@ type Rules struct {
 	ManifestJSON rules.File
 	Overrides    []string
 	Exempt       []rules.Path
+	Elsewhere    []rules.Anchor
 	Joined       []rules.Path
 }
 

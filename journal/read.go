@@ -268,6 +268,9 @@ func (r rulesRecord) rules() (recorded, error) {
 		Git:    rules.Git{DotGitFile: r.DotGitFile},
 		Config: r.Config.file(), ManifestYAML: r.ManifestYAML.file(), ManifestJSON: r.ManifestJSON.file(),
 	}}
+	if r.Elsewhere {
+		out.inputs.Elsewhere = []rules.Anchor{rules.CommonDir}
+	}
 	for _, override := range r.Overrides {
 		out.inputs.Overrides = append(out.inputs.Overrides, string(override))
 	}
@@ -312,18 +315,22 @@ type Interrupted struct {
 }
 
 // Build makes the session's plan and baseline again, for the directories as
-// they stand now. An entry that no rule of the session matches is refused: a
+// they stand now, without those of anchors that the layout does not have. What
+// another session guards now is left to it. An entry that no rule of the session matches is refused: a
 // journal can only name what its session protected.
-func (i *Interrupted) Build(layout rules.Layout) (*rules.Plan, *snapshot.Manifest, error) {
+func (i *Interrupted) Build(layout rules.Layout, elsewhere []rules.Anchor) (*rules.Plan, *snapshot.Manifest, error) {
 	in := i.rules.inputs
 	in.Layout = layout
+	in.Elsewhere = append(in.Elsewhere, elsewhere...)
 	plan, err := rules.New(in)
 	if err != nil {
 		return nil, nil, i.corrupt("its rules are not valid: %v", err)
 	}
 	var paths []rules.Path
 	for p := range i.entries {
-		paths = append(paths, p)
+		if layout.Dir(p.Anchor) != "" {
+			paths = append(paths, p)
+		}
 	}
 	slices.SortFunc(paths, rules.Path.Compare)
 	if plan, err = plan.Settle(paths); err != nil {

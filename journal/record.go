@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"slices"
 	"time"
 
 	"cage/internal/proc"
@@ -76,6 +77,7 @@ type rulesRecord struct {
 	ManifestJSON fileRecord   `json:"manifest_json"`
 	Overrides    [][]byte     `json:"overrides"`
 	Exempt       []pathRecord `json:"exempt"`
+	Elsewhere    bool         `json:"common_guarded_elsewhere"`
 	Joined       []pathRecord `json:"joined"`
 }
 
@@ -168,6 +170,7 @@ func newRulesRecord(r Rules) rulesRecord {
 		DotGitFile: r.Git.DotGitFile, Includes: newPathRecords(r.Git.Includes),
 		Config: newFileRecord(r.Config), ManifestYAML: newFileRecord(r.ManifestYAML), ManifestJSON: newFileRecord(r.ManifestJSON),
 		Exempt: newPathRecords(r.Exempt), Joined: newPathRecords(r.Joined),
+		Elsewhere: slices.Contains(r.Elsewhere, rules.CommonDir),
 	}
 	if r.Git.Hooks != nil {
 		hooks := newPathRecord(*r.Git.Hooks)

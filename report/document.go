@@ -160,6 +160,9 @@ const (
 	// NoteTargetOutside: the target of a protected link lies outside the root,
 	// where nothing is restored.
 	NoteTargetOutside Note = "link_target_outside"
+	// NoteGuardedElsewhere: a session in another work tree of the repository
+	// guards the path.
+	NoteGuardedElsewhere Note = "guarded_elsewhere"
 )
 
 // AttributeError is an attribute that a restore could not set back.

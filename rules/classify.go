@@ -1,6 +1,9 @@
 package rules
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // index finds the targets on the way to a path, one table per anchor.
 type index [Outside + 1]struct {
@@ -64,7 +67,7 @@ func (x *index) visit(path Path, f func(here place, rest string)) {
 // report; between equals the order of the rules decides.
 func (p *Plan) Classify(path Path) (Verdict, bool) {
 	path = p.ground.home(path)
-	verdict := p.override(path, p.match(path))
+	verdict := p.yield(path, p.override(path, p.match(path)))
 	return verdict, verdict.Rule != ""
 }
 
@@ -108,6 +111,14 @@ func (p *Plan) byName(rel, name string) Verdict {
 		}
 	}
 	return best
+}
+
+// yield downgrades a verdict on a path that another session guards.
+func (p *Plan) yield(path Path, verdict Verdict) Verdict {
+	if verdict.Mode == Revert && slices.Contains(p.elsewhere, path.Anchor) {
+		verdict.Mode, verdict.Elsewhere, verdict.Transient = Report, true, false
+	}
+	return verdict
 }
 
 // override downgrades a verdict on a path that a settled plan overrides.
@@ -203,5 +214,5 @@ func (p *Plan) Covers(dir Path) bool {
 			tree = tree.or(here.tree)
 		}
 	})
-	return p.override(dir, tree).Mode == Revert
+	return p.yield(dir, p.override(dir, tree)).Mode == Revert
 }

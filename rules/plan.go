@@ -48,6 +48,9 @@ type Inputs struct {
 	// Exempt are directories of the cage itself that had to be put where
 	// rules apply. Nothing in them is protected.
 	Exempt []Path
+	// Elsewhere are directories that another session guards: their rules hold,
+	// and what happens there is only reported.
+	Elsewhere []Anchor
 }
 
 // Target is a place that a rule names by its path, existing or not.
@@ -76,6 +79,7 @@ type Plan struct {
 	present   bool
 	zones     int
 	exempt    []Path
+	elsewhere []Anchor
 	targets   []Target
 	index     index
 	requested []Path
@@ -87,7 +91,7 @@ type Plan struct {
 // It knows every rule, so that a scan by it finds what Settle asks for;
 // overrides are checked as far as they can be and not yet applied.
 func New(in Inputs) (*Plan, error) {
-	p := &Plan{ground: newGround(in.Layout), present: in.Config.Present}
+	p := &Plan{ground: newGround(in.Layout), present: in.Config.Present, elsewhere: in.Elsewhere}
 	for _, path := range in.Exempt {
 		p.exempt = append(p.exempt, p.ground.home(path))
 	}

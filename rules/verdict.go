@@ -42,6 +42,9 @@ type Verdict struct {
 	// Overridden is set where a revert rule was downgraded for this run; Mode
 	// is then Report.
 	Overridden bool
+	// Elsewhere is set where another session guards the path, so that this one
+	// only reports changes there; Mode is then Report.
+	Elsewhere bool
 	// Transient is set for a name that editors use for a moment (`.*.sw?`,
 	// `*~`) which only a revert tree around it covers: it is left alone while
 	// it lives, and removed at the end of the run.

@@ -8,6 +8,7 @@ import (
 	"cage/internal/proc"
 	"cage/journal"
 	"cage/report"
+	"cage/rules"
 	"cage/snapshot"
 )
 
@@ -17,8 +18,12 @@ type journalling struct {
 	// journalKept says that the journal is that of an earlier session, which
 	// this one leaves as it is.
 	journalKept bool
-	recovered   *report.Recovery
-	journalist  *journalist
+	// common is held while the session guards the files that work trees share;
+	// elsewhere names their directory where another session does.
+	common     *journal.CommonLock
+	elsewhere  []rules.Anchor
+	recovered  *report.Recovery
+	journalist *journalist
 }
 
 // journalise writes the journal: from here on a killed cage can be recovered.
@@ -30,7 +35,7 @@ func (s *session) journalise() error {
 		Session: s.id, Started: s.started, Manifest: s.manifest, Store: s.store,
 		Rules: journal.Rules{
 			Git: s.inputs.Git, Config: s.inputs.Config, ManifestYAML: s.inputs.ManifestYAML, ManifestJSON: s.inputs.ManifestJSON,
-			Overrides: s.inputs.Overrides, Exempt: s.inputs.Exempt, Joined: s.joined,
+			Elsewhere: s.elsewhere, Overrides: s.inputs.Overrides, Exempt: s.inputs.Exempt, Joined: s.joined,
 		},
 	})
 	if err != nil {
@@ -55,7 +60,11 @@ func (s *session) closeJournal() {
 	if s.journalKept {
 		end = s.journal.Close
 	}
-	if err := end(); err != nil {
+	err := end()
+	if s.common != nil {
+		err = errors.Join(err, s.common.Release())
+	}
+	if err != nil {
 		s.Messages.Write([]byte(report.Warning(err.Error()))) // nobody to tell if it fails
 	}
 }

@@ -144,7 +144,7 @@ func (s *session) live() bool { return !s.NoWatch && !s.ReportOnly }
 // plans reads the rule sources into a draft of the plan.
 func (s *session) plans(ctx context.Context) error {
 	in := &s.inputs
-	*in = rules.Inputs{Layout: s.layout, Git: s.git, Overrides: s.Overrides, Exempt: s.exempt}
+	*in = rules.Inputs{Layout: s.layout, Git: s.git, Overrides: s.Overrides, Exempt: s.exempt, Elsewhere: s.elsewhere}
 	for _, source := range []struct {
 		name string
 		file *rules.File

@@ -40,6 +40,9 @@ func (s *session) takeOver(ctx context.Context) (restored bool, err error) {
 		return false, journalRefusal(err)
 	}
 	s.journal = j
+	if err := s.shareCommon(); err != nil {
+		return false, err
+	}
 	if left == nil {
 		return false, nil
 	}
@@ -56,6 +59,24 @@ func (s *session) takeOver(ctx context.Context) (restored bool, err error) {
 	}
 	s.journalKept = false
 	return true, j.Discard()
+}
+
+// shareCommon takes charge of the files that the work trees share, unless a
+// session in another one did.
+func (s *session) shareCommon() error {
+	if s.layout.CommonDir == "" {
+		return nil
+	}
+	lock, err := journal.LockCommon(s.layout.CommonDir)
+	if err != nil {
+		return err
+	}
+	if s.common = lock; lock == nil {
+		s.elsewhere = []rules.Anchor{rules.CommonDir}
+		s.warnings = append(s.warnings,
+			"a session in another work tree guards "+report.Quote(s.layout.CommonDir)+": here changes to it are only listed")
+	}
+	return nil
 }
 
 func journalRefusal(err error) error {
@@ -195,7 +216,7 @@ func (r *recovery) restore(ctx context.Context) ([]guard.Row, error) {
 // sweep compares everything with the session's baseline and, if asked, restores
 // it, keeping whatever is displaced.
 func (r *recovery) sweep(ctx context.Context, layout rules.Layout, restores bool) ([]guard.Row, error) {
-	plan, manifest, err := r.left.Build(layout)
+	plan, manifest, err := r.left.Build(layout, r.session.elsewhere)
 	if err != nil {
 		return nil, journalRefusal(err)
 	}
