@@ -133,19 +133,26 @@ func (s *session) changes(rows []guard.Row) []report.Change {
 	return changes
 }
 
+// change is the row of a path, with what the contests say of it.
 func (s *session) change(row guard.Row) report.Change {
+	c := changeOf(s.layout, row)
+	c.Rounds = s.contests.OfPath(row.Path).Opened
+	if c.Note == "" && s.contests.switched[row.Path] {
+		c.Note = report.NoteBranchSwitch
+	}
+	return c
+}
+
+// changeOf spells what a guard saw of a path.
+func changeOf(layout rules.Layout, row guard.Row) report.Change {
 	c := report.Change{
-		Name: report.NameOf(display(s.layout, row.Path)),
+		Name: report.NameOf(display(layout, row.Path)),
 		Kind: report.Kind(row.Kind), Rule: row.Verdict.Rule, Source: row.Verdict.Source, Overridden: row.Verdict.Overridden,
 		SHA256Before: digest(row.Before), SHA256After: digest(row.After),
-		Outcome: report.Outcome(row.Outcome), Restores: row.Restores, Rounds: s.contests.OfPath(row.Path).Opened,
-		Note: report.Note(row.Note),
+		Outcome: report.Outcome(row.Outcome), Restores: row.Restores, Note: report.Note(row.Note),
 	}
 	if row.Code != "" {
 		c.ErrorCode = &row.Code
-	}
-	if c.Note == "" && s.contests.switched[row.Path] {
-		c.Note = report.NoteBranchSwitch
 	}
 	for _, place := range row.Displaced {
 		c.Displaced = append(c.Displaced, report.NameOf(place))

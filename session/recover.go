@@ -334,7 +334,7 @@ func (r *recovery) document(rows []guard.Row) *report.Recovery {
 		if row.Outcome == guard.Reverted || row.Outcome == guard.Removed {
 			d.Restored++
 		}
-		d.Changes = append(d.Changes, r.session.change(row))
+		d.Changes = append(d.Changes, changeOf(r.session.layout, row))
 	}
 	return d
 }
