@@ -24,6 +24,8 @@ type journalling struct {
 	elsewhere  []rules.Anchor
 	recovered  *report.Recovery
 	journalist *journalist
+	// noted is the file in the state folder that says the session has not ended.
+	noted string
 }
 
 // journalise writes the journal: from here on a killed cage can be recovered.
@@ -40,6 +42,9 @@ func (s *session) journalise() error {
 	})
 	if err != nil {
 		return refusal(codeJournal, "make room on the disk, and the git directory writable", err)
+	}
+	if err := s.note(); err != nil {
+		s.log.WatchError(fmt.Errorf("note the session in the state folder: %w", err))
 	}
 	return nil
 }
@@ -61,6 +66,9 @@ func (s *session) closeJournal() {
 		end = s.journal.Close
 	}
 	err := end()
+	if err == nil {
+		err = s.unnote()
+	}
 	if s.common != nil {
 		err = errors.Join(err, s.common.Release())
 	}

@@ -60,8 +60,9 @@ func (s *session) prepare(ctx context.Context) error {
 		return fmt.Errorf("take charge of child processes: %w", err)
 	}
 	env := variables(s.Env)
-	if err := s.survey(ctx, s.dir, env["PATH"]); err != nil {
-		return err
+	broken := s.survey(ctx, s.dir, env["PATH"])
+	if broken != nil && !s.standAsNoted() {
+		return broken
 	}
 	s.places = choosePlaces(s.layout, env)
 	if err := s.openLog(); err != nil {
@@ -71,7 +72,7 @@ func (s *session) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if restored {
+	if restored || broken != nil {
 		if err := s.survey(ctx, s.dir, env["PATH"]); err != nil {
 			return err
 		}
@@ -356,7 +357,7 @@ func (s *session) announce() {
 	for _, warning := range s.warnings {
 		lines.WriteString(report.Warning(warning))
 	}
-	if s.recovered != nil {
+	if s.recovered != nil && !s.recovered.Lost {
 		lines.WriteString(s.recovered.Line(s.ReportOnly))
 	}
 	lines.WriteString(report.OverrideBanner(s.plan.Overrides()))
@@ -366,7 +367,7 @@ func (s *session) announce() {
 		Session: s.id, Root: s.layout.Root, Command: s.Command[0], RevertMode: s.revertMode(),
 		ProtectedFiles: s.manifest.Len(), Watch: !s.NoWatch,
 	})
-	if s.recovered != nil && !s.ReportOnly {
+	if s.recovered != nil && !s.recovered.Lost && !s.ReportOnly {
 		s.log.Recovered(s.recovered.Session, s.recovered.Restored, s.recovered.ProcessesEnded)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -44,6 +45,7 @@ func (s *session) takeOver(ctx context.Context) (restored bool, err error) {
 		return false, err
 	}
 	if left == nil {
+		s.noteLost()
 		return false, nil
 	}
 	s.journalKept = true
@@ -59,6 +61,36 @@ func (s *session) takeOver(ctx context.Context) (restored bool, err error) {
 	}
 	s.journalKept = false
 	return true, j.Discard()
+}
+
+// noteLost says that an earlier session did not end and left no journal: what
+// it protected cannot be put back.
+func (s *session) noteLost() {
+	note, err := recall(s.layout.Root)
+	switch {
+	case err != nil:
+		s.warnings = append(s.warnings, err.Error())
+	case note != nil:
+		s.recovered = &report.Recovery{Lost: true, Session: note.Session}
+		s.warnings = append(s.warnings, "the earlier session "+note.Session+
+			" did not end and its journal is gone: nothing it protected could be put back; look at the protected files before you go on")
+	}
+}
+
+// standAsNoted takes the directories of an unfinished session for a root where
+// git gives no answer, which may be that session's doing.
+func (s *session) standAsNoted() bool {
+	note, err := recall(s.layout.Root)
+	if err != nil || note == nil {
+		return false
+	}
+	for _, dir := range []string{note.CommonDir, note.GitDir} {
+		if info, err := os.Lstat(dir); dir != "" && (err != nil || !info.IsDir()) {
+			return false
+		}
+	}
+	s.layout = note.layoutOf()
+	return true
 }
 
 // shareCommon takes charge of the files that the work trees share, unless a

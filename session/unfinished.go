@@ -1,0 +1,98 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"cage/rules"
+	"cage/snapshot"
+
+	"github.com/google/renameio/v2"
+)
+
+// unfinished is what the state folder knows of a session that has not ended.
+// It lies in the home of the password entry, whatever the environment says:
+// what a command can change must not decide whether its session is missed.
+type unfinished struct {
+	Session   string `json:"session"`
+	Root      string `json:"root"`
+	CommonDir string `json:"common_dir"`
+	GitDir    string `json:"git_dir"`
+}
+
+// unfinishedFile returns where the note about the session in a root lies.
+func unfinishedFile(root string) (string, error) {
+	entry, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil {
+		return "", fmt.Errorf("find the home of the user: %w", err)
+	}
+	key := snapshot.IDOf([]byte(root)).String()[:16]
+	return filepath.Join(entry.HomeDir, ".local/state/cage/roots", key), nil
+}
+
+// recall reads the note about a root; nil where there is none.
+func recall(root string) (*unfinished, error) {
+	file, err := unfinishedFile(root)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var note unfinished
+	if err := json.Unmarshal(data, &note); err != nil || note.Root != root {
+		return nil, fmt.Errorf("the note about an earlier session in %s makes no sense", file)
+	}
+	return &note, nil
+}
+
+// note writes that the session has not ended.
+func (s *session) note() error {
+	file, err := unfinishedFile(s.layout.Root)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(unfinished{
+		Session: s.id, Root: s.layout.Root, CommonDir: s.layout.CommonDir, GitDir: s.layout.GitDir,
+	})
+	if err != nil {
+		return err
+	}
+	const ownerOnly, ownerReadWrite = 0o700, 0o600
+	if err := os.MkdirAll(filepath.Dir(file), ownerOnly); err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(file, data, ownerReadWrite); err != nil {
+		return err
+	}
+	s.noted = file
+	return nil
+}
+
+// unnote takes the note back: the session has ended.
+func (s *session) unnote() error {
+	if s.noted == "" {
+		return nil
+	}
+	err := os.Remove(s.noted)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return err
+}
+
+// layoutOf returns where the session's directories stood, for a root where git
+// gives no answer any more.
+func (u *unfinished) layoutOf() rules.Layout {
+	return rules.Layout{Root: u.Root, CommonDir: u.CommonDir, GitDir: u.GitDir}
+}
