@@ -202,6 +202,15 @@ func (p *Plan) Enter(dir Path) bool {
 	return in
 }
 
+// Leads reports whether a place that a revert rule names by its path lies in
+// dir.
+func (p *Plan) Leads(dir Path) bool {
+	dir = p.ground.home(dir)
+	return slices.ContainsFunc(p.targets, func(t Target) bool {
+		return t.Path.Within(dir) && p.override(t.Path, t.Verdict).Mode == Revert
+	})
+}
+
 // Covers reports whether dir is or lies in a tree under a revert rule.
 func (p *Plan) Covers(dir Path) bool {
 	dir = p.ground.home(dir)

@@ -435,6 +435,48 @@ func TestExempt(t *testing.T) {
 	}
 }
 
+func TestSparing(t *testing.T) {
+	base := settle(t, Inputs{})
+	p := base.Sparing([]Path{root("private"), {Root, ".git/annex"}})
+	check(t, p, map[Path]string{
+		root("private/.env"):       "",
+		root("private/a/.env"):     "",
+		root("private2/.env"):      "secrets:revert",
+		common("annex/config"):     "",
+		common("hooks/pre-commit"): "git_control:revert",
+	})
+	check(t, base, map[Path]string{root("private/.env"): "secrets:revert"})
+	if p.Enter(root("private")) || !p.Enter(root("")) {
+		t.Error("a directory that is spared is walked, or what is around it is not")
+	}
+}
+
+func TestLeads(t *testing.T) {
+	in := Inputs{Config: yamlFile(`protect: [{path: a/b/c}, {path: r/s, mode: report}, {glob: "g/*"}]`), Overrides: []string{"o"}}
+	in.ManifestYAML = yamlFile("schema_version: 1\nskills: {s: {forbidden_zones: [o/zone]}}")
+	p := settle(t, in)
+	for dir, want := range map[Path]bool{
+		root(""):                    true,
+		root(".github"):             true,
+		root(".github/workflows"):   true,
+		root(".github/workflows/x"): false,
+		root(".github/x"):           false,
+		root("a"):                   true,
+		root("a/b"):                 true,
+		root("a/x"):                 false,
+		root("r"):                   false,
+		root("g"):                   false,
+		root("o"):                   false,
+		root(".git/info"):           true,
+		common("info"):              true,
+		common("objects"):           false,
+	} {
+		if p.Leads(dir) != want {
+			t.Errorf("Leads(%v) = %v", dir, !want)
+		}
+	}
+}
+
 func TestEnter(t *testing.T) {
 	in := Inputs{Config: yamlFile(`protect: [{path: node_modules/a/b}, {path: venv}, {path: m/.git/hooks}, {path: tree, mode: report}]`)}
 	p := settle(t, in)

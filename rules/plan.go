@@ -226,6 +226,17 @@ func (p *Plan) With(joined []Joined) *Plan {
 	return &with
 }
 
+// Sparing returns the plan without directories that nobody could look into:
+// what appears in them later may have been there all the time.
+func (p *Plan) Sparing(dirs []Path) *Plan {
+	sparing := *p
+	sparing.exempt = slices.Clone(p.exempt)
+	for _, dir := range dirs {
+		sparing.exempt = append(sparing.exempt, p.ground.home(dir))
+	}
+	return &sparing
+}
+
 // Targets returns the places that rules name by their path, sorted by path,
 // where several rules name one the one that counts first. A
 // target that lies in an overridden path is overridden itself; one that merely

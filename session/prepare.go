@@ -104,7 +104,7 @@ func (s *session) whereabouts() (dir string, err error) {
 	var unfit error
 	s.reportFile, unfit = openReportFile(s.ReportFile)
 	if dir, err = os.Getwd(); err != nil {
-		return "", refusal(codeRoot, "change into a directory that exists", fmt.Errorf("find the current directory: %w", err))
+		return "", refusal(codeRoot, "change into a directory that exists and that you may enter", fmt.Errorf("find the current directory: %w", err))
 	}
 	return dir, unfit
 }
@@ -233,16 +233,16 @@ func (s *session) protect(ctx context.Context) error {
 	if s.trees, err = snapshot.OpenTrees(s.layout); err != nil {
 		return err
 	}
-	scan, err := s.scan()
-	if err != nil {
-		return err
-	}
+	scan := s.scan()
 	paths := scan.Found
 	settled, err := s.plan.Settle(paths)
 	if err != nil {
 		return err
 	}
 	s.plan = settled
+	if err := s.skip(scan.Denied); err != nil {
+		return err
+	}
 	targets := snapshot.Targets(s.trees, s.plan, paths)
 	s.plan = s.plan.With(targets)
 	for _, joined := range targets {
@@ -263,23 +263,28 @@ func (s *session) protect(ctx context.Context) error {
 }
 
 // scan walks the trees, with watches where the session restores live.
-func (s *session) scan() (snapshot.Survey, error) {
-	var scan snapshot.Survey
-	if s.live() {
-		s.watcher = watch.New(watch.Options{Plan: s.plan, Trees: s.trees})
-		scan = s.watcher.Scan()
-	} else {
-		scan = snapshot.Look(s.trees, s.plan, nil, nil)
+func (s *session) scan() snapshot.Survey {
+	if !s.live() {
+		return snapshot.Look(s.trees, s.plan, nil, nil)
 	}
-	for _, dir := range scan.Denied {
-		if s.plan.Covers(dir) {
-			return scan, &snapshot.EntryError{Path: dir, Err: syscall.EACCES}
+	s.watcher = watch.New(watch.Options{Plan: s.plan, Trees: s.trees})
+	return s.watcher.Scan()
+}
+
+// skip leaves directories out that could not be entered, aloud. One on the way
+// to a place that a revert rule names is refused: nobody could say what stood
+// there.
+func (s *session) skip(denied []rules.Path) error {
+	for _, dir := range denied {
+		if s.plan.Covers(dir) || s.plan.Leads(dir) {
+			return &snapshot.EntryError{Path: dir, Err: syscall.EACCES}
 		}
 		s.skipped = append(s.skipped, dir)
 		s.warnings = append(s.warnings,
-			"cannot enter "+report.Quote(s.layout.Display(dir))+": protected names in it are not seen")
+			"cannot enter "+named(s.layout, dir)+": what it holds is not protected in this run")
 	}
-	return scan, nil
+	s.plan = s.plan.Sparing(denied)
+	return nil
 }
 
 func linkNotice(layout rules.Layout, joined rules.Joined) string {

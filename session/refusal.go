@@ -67,7 +67,7 @@ func (s *session) refuse(err error) *Refusal {
 	case errors.As(err, &limits):
 		return refusal(codeLimits, limitsHint(limits), errors.New(limitsText(s.layout, limits)))
 	case errors.As(err, &entry):
-		return refusal(codeUnreadable, entryHint(entry), s.entryText(entry))
+		return refusal(codeUnreadable, s.entryHint(entry), s.entryText(entry))
 	default:
 		return refusal(codeHost, "", err)
 	}
@@ -134,13 +134,16 @@ func limitsHint(e *snapshot.LimitsError) string {
 	return hint
 }
 
-func entryHint(e *snapshot.EntryError) string {
+func (s *session) entryHint(e *snapshot.EntryError) string {
 	switch {
 	case errors.Is(e.Err, snapshot.ErrLocked):
 		return "wait until git has finished; if no git is running, remove the lock file"
 	case errors.Is(e.Err, snapshot.ErrBeingWritten):
 		return "wait until it is written, then start again"
-	default:
-		return "make it readable, or relax its rule for this run with --allow-override"
 	}
+	hint := "make it readable"
+	if v, ok := s.plan.Classify(e.Path); ok && v.Rule != rules.GitControl && v.Rule != rules.CageConfig {
+		hint += ", or have its changes only listed in this run: --allow-override " + named(s.layout, e.Path)
+	}
+	return hint
 }
