@@ -20,11 +20,15 @@ type ground struct {
 	reaper *proc.Reaper
 	layout rules.Layout
 	git    rules.Git
-	// repo is nil outside git.
-	repo *gitrepo.Repo
+	// repo is nil outside git, and so is early.
+	repo  *gitrepo.Repo
+	early *gitrepo.Early
 }
 
 func (g *ground) close() {
+	if g.early != nil {
+		g.early.Forget()
+	}
 	if g.reaper != nil {
 		g.reaper.Close()
 	}
@@ -60,18 +64,20 @@ func (g *ground) survey(ctx context.Context, dir, searchPath string) error {
 	}
 	// Where git fails, this is what is known.
 	g.layout = rules.Layout{Root: filepath.Dir(dotGit)}
-	return g.surveyGit(ctx, dir, g.layout.Root, searchPath)
+	return g.surveyGit(ctx, dir, dotGit, searchPath)
 }
 
-func (g *ground) surveyGit(ctx context.Context, dir, top, searchPath string) error {
+func (g *ground) surveyGit(ctx context.Context, dir, dotGit, searchPath string) error {
+	top := filepath.Dir(dotGit)
 	binary, err := gitrepo.FindGit(searchPath, top)
 	if err != nil {
 		return refusal(codeGit, "install git, or put it into PATH outside "+report.Quote(top), err)
 	}
+	g.early = gitrepo.AskEarly(ctx, g.runHelper, binary, dotGit)
 	if g.repo, err = gitrepo.Discover(ctx, g.runHelper, binary, dir); err != nil {
 		return gitRefusal(err)
 	}
-	config, err := g.repo.Config(ctx)
+	config, err := g.early.Config(ctx, g.repo)
 	if err != nil {
 		return gitRefusal(err)
 	}

@@ -77,9 +77,14 @@ func Discover(ctx context.Context, run Runner, git, dir string) (*Repo, error) {
 	if repo.ObjectFormat != SHA1 && repo.ObjectFormat != SHA256 {
 		return nil, fmt.Errorf("find the repository of %q: unknown object format %q", dir, repo.ObjectFormat)
 	}
-	repo.env = append(asker.env,
-		"GIT_DIR="+repo.GitDir, "GIT_COMMON_DIR="+repo.CommonDir, "GIT_WORK_TREE="+repo.Root)
+	repo.env = repo.placed(asker.env)
 	return repo, nil
+}
+
+// placed returns an environment in which git asks nobody where the repository
+// is.
+func (r *Repo) placed(env []string) []string {
+	return append(env, "GIT_DIR="+r.GitDir, "GIT_COMMON_DIR="+r.CommonDir, "GIT_WORK_TREE="+r.Root)
 }
 
 // questions are what Discover asks, in the order of its answers. "hooks/."
