@@ -24,8 +24,9 @@ type dirs struct {
 	mu       sync.Mutex
 	instance *fsnotify.Watcher // nil where none could be had
 	// watched are the absolute paths that watches were set by: all that
-	// fsnotify knows, and those that it took for another one's. A watch that
-	// died stays here until the event of that has it dropped.
+	// fsnotify knows, and those that it took for another one's, because it had
+	// not heard yet that this one moved. The event of that, or of its end, has
+	// it dropped.
 	watched map[string]struct{}
 	// doubtful is set where events of names were lost: a directory may have
 	// moved with its watch, which then tells lies about where it is.
@@ -228,11 +229,10 @@ func (w *Watcher) dirEvent(ev fsnotify.Event) {
 		return
 	}
 	intact, enter := true, ev.Has(fsnotify.Create)
-	if w.dirs.has(ev.Name) {
-		// Whatever came or went, the watches set by this name may be on
-		// something else, and an exchange tells that the new came before it
-		// tells that the old went: what stands there is looked at again.
-		intact, enter = w.chores.leave(ev.Name, !ev.Has(fsnotify.Remove)), true
+	if ev.Has(fsnotify.Remove|fsnotify.Rename) && w.dirs.has(ev.Name) {
+		// An exchange tells that the new directory came before it tells that the
+		// old one went: what stands there is looked at again.
+		intact, enter = w.chores.leave(ev.Name, ev.Has(fsnotify.Rename)), true
 	}
 	if enter && p.Anchor != rules.Outside && w.plan.Enter(p) {
 		intact = w.chores.appear(p) && intact

@@ -17,7 +17,9 @@
 package watch
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -230,6 +232,13 @@ func (w *Watcher) doChores() {
 	if w.closed {
 		return
 	}
+	for _, p := range appeared {
+		// A walk was faster than the event: the watch it set may be one that
+		// fsnotify knows by the directory's last place.
+		if abs := w.layout.Abs(p); w.dirs.has(abs) {
+			left[abs] = true
+		}
+	}
 	w.dirs.drop(left)
 	w.armFiles(files)
 	for _, p := range appeared {
@@ -275,7 +284,7 @@ func (w *Watcher) needed(dir rules.Path) bool {
 }
 
 func (w *Watcher) watchLeads() {
-	for dir := range w.leads {
+	for _, dir := range slices.SortedFunc(maps.Keys(w.leads), rules.Path.Compare) {
 		if w.dirs.has(w.layout.Abs(dir)) || w.trees.Root(dir.Anchor) == nil {
 			continue
 		}
@@ -289,10 +298,12 @@ func (w *Watcher) watchLeads() {
 
 // watchDir sets a watch on a directory, by its path: where something else was
 // put there since it was opened, the watch gives wrong hints until the event
-// of that, from the watch on the directory above, has it set again.
+// of that, from the watch on the directory above, has it set again. Therefore
+// only directories are watched that lie in a watched one.
 func (w *Watcher) watchDir(dir rules.Path) {
 	abs := w.layout.Abs(dir)
-	if w.closed || w.dirs.has(abs) {
+	above := abs[:max(1, strings.LastIndexByte(abs, '/'))]
+	if w.closed || w.dirs.has(abs) || dir.Rel != "" && !w.dirs.has(above) {
 		return
 	}
 	needed := w.needed(dir)
@@ -307,15 +318,15 @@ func (w *Watcher) watchDir(dir rules.Path) {
 	w.failed(err)
 }
 
-// spareOne gives up the watch of a directory that no target lies in, so that
-// one that matters more can be set.
+// spareOne gives up the watches of a directory that no target lies in and of
+// those in it, so that one that matters more can be set.
 func (w *Watcher) spareOne() bool {
 	if w.spared {
 		return false
 	}
 	abs, ok := w.dirs.find(func(abs string) bool { return !w.needed(w.layout.Locate(abs)) })
 	if ok {
-		w.dirs.remove(abs)
+		w.dirs.drop(map[string]bool{abs: true})
 	}
 	w.spared = !ok
 	return ok
