@@ -122,6 +122,16 @@ func (r Recovery) Line(reportOnly bool) string {
 		return fmt.Sprintf("cage: an interrupted session %s left %s; --report-only puts nothing back\n",
 			r.Session, count(len(r.Changes), "protected file changed", "protected files changed"))
 	}
-	return fmt.Sprintf("cage: recovered an interrupted session %s: %s, %s\n", r.Session,
+	text := fmt.Sprintf("cage: recovered an interrupted session %s: %s, %s", r.Session,
 		count(r.Restored, "file put back", "files put back"), count(r.ProcessesEnded, "process ended", "processes ended"))
+	left := 0
+	for _, c := range r.Changes {
+		if c.Outcome == OutcomeKept && c.Note == "" {
+			left++
+		}
+	}
+	if left > 0 {
+		text += ", " + count(left, "file left as it is", "files left as they are")
+	}
+	return text + "\n"
 }

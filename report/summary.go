@@ -39,6 +39,17 @@ func Summary(d Document, colour bool) string {
 	return s.b.String()
 }
 
+// RecoverySummary returns what a person reads who decided about an interrupted
+// session.
+func RecoverySummary(r Recovery, colour bool) string {
+	s := summary{d: &Document{Changes: r.Changes}, paint: paint(colour)}
+	s.b.WriteString(r.Line(false))
+	s.rows()
+	s.gap()
+	s.places()
+	return s.b.String()
+}
+
 type summary struct {
 	d     *Document
 	paint paint

@@ -24,8 +24,8 @@ type journalling struct {
 	elsewhere  []rules.Anchor
 	recovered  *report.Recovery
 	journalist *journalist
-	// noted is the file in the state folder that says the session has not ended.
-	noted string
+	// journalled says that this session wrote its own journal.
+	journalled bool
 }
 
 // journalise writes the journal: from here on a killed cage can be recovered.
@@ -43,6 +43,7 @@ func (s *session) journalise() error {
 	if err != nil {
 		return refusal(codeJournal, "make room on the disk, and the git directory writable", err)
 	}
+	s.journalled = true
 	if err := s.note(); err != nil {
 		s.log.WatchError(fmt.Errorf("note the session in the state folder: %w", err))
 	}
@@ -66,7 +67,7 @@ func (s *session) closeJournal() {
 		end = s.journal.Close
 	}
 	err := end()
-	if err == nil {
+	if err == nil && s.journalled {
 		err = s.unnote()
 	}
 	if s.common != nil {

@@ -68,7 +68,7 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := s.openLog(); err != nil {
 		return err
 	}
-	restored, err := s.takeOver(ctx)
+	restored, err := s.takeOver(ctx, Ask)
 	if err != nil {
 		return err
 	}

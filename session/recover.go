@@ -25,6 +25,8 @@ const (
 	codeActive  = "GXT_CAGE_SESSION_ACTIVE"
 	codeCorrupt = "GXT_CAGE_JOURNAL_CORRUPT"
 	codeStale   = "GXT_CAGE_RECOVERY_STALE"
+	// codeIncomplete: a file could not be put back; the journal stays.
+	codeIncomplete = "GXT_CAGE_RECOVERY_INCOMPLETE"
 )
 
 // recoveryWindow is how long after an interrupted session's last sign of life a
@@ -32,10 +34,23 @@ const (
 // somebody's work, which no recovery writes over.
 const recoveryWindow = 10 * time.Minute
 
+// Decision says what a recovery does about files that somebody may have worked
+// on since the session was interrupted.
+type Decision uint8
+
+const (
+	// Ask refuses to touch any of them, so that a person decides.
+	Ask Decision = iota
+	// Restore puts the session's baseline back and stores the later work.
+	Restore
+	// Keep leaves the later work and stores the session's baseline.
+	Keep
+)
+
 // takeOver takes the lock of the root and cleans up after an earlier session
 // that did not end. It reports whether files were put back, so that what git
 // says has to be asked again.
-func (s *session) takeOver(ctx context.Context) (restored bool, err error) {
+func (s *session) takeOver(ctx context.Context, decision Decision) (restored bool, err error) {
 	j, left, err := journal.Acquire(journal.Folder(s.layout, s.temp))
 	if err != nil {
 		return false, journalRefusal(err)
@@ -49,7 +64,7 @@ func (s *session) takeOver(ctx context.Context) (restored bool, err error) {
 		return false, nil
 	}
 	s.journalKept = true
-	r := &recovery{session: s, left: left}
+	r := &recovery{session: s, left: left, decision: decision}
 	if err := r.endProcesses(); err != nil {
 		return false, err
 	}
@@ -60,7 +75,7 @@ func (s *session) takeOver(ctx context.Context) (restored bool, err error) {
 		return false, nil
 	}
 	s.journalKept = false
-	return true, j.Discard()
+	return true, errors.Join(j.Discard(), s.unnote())
 }
 
 // noteLost says that an earlier session did not end and left no journal: what
@@ -127,9 +142,10 @@ func journalRefusal(err error) error {
 
 // recovery cleans up after one interrupted session.
 type recovery struct {
-	session *session
-	left    *journal.Interrupted
-	ended   int
+	session  *session
+	left     *journal.Interrupted
+	decision Decision
+	ended    int
 }
 
 // endProcesses ends what the session left running. Whatever refuses to end
@@ -201,22 +217,63 @@ func (r *recovery) survived(ids []proc.ID) error {
 }
 
 // putBack restores what the session protected, unless somebody worked on it
-// since. In a run that only reports it says what it would do.
+// since and nobody decided. In a run that only reports it says what it would do.
 func (r *recovery) putBack(ctx context.Context) (*report.Recovery, error) {
-	found, err := r.sweep(ctx, r.session.layout, false)
+	rows, err := r.sweep(ctx, r.session.layout, false)
 	if err != nil {
 		return nil, err
 	}
-	if late := r.worked(found); len(late) > 0 {
+	late := r.worked(rows)
+	switch {
+	case r.decision == Keep:
+		rows, err = r.keepWork(rows)
+	case r.decision == Ask && len(late) > 0:
 		return nil, r.stale(late)
+	case !r.session.ReportOnly:
+		rows, err = r.restore(ctx)
 	}
-	rows := found
-	if !r.session.ReportOnly {
-		if rows, err = r.restore(ctx); err != nil {
-			return nil, err
+	if err != nil {
+		return nil, err
+	}
+	return r.document(rows), r.complete(rows)
+}
+
+// complete refuses to go on with a file that could not be put back: the next
+// baseline would take it as it is.
+func (r *recovery) complete(rows []guard.Row) error {
+	for _, row := range rows {
+		if row.Outcome == guard.RevertFailed {
+			return refusal(codeIncomplete, "remove what the error code names, then start again: the journal stays",
+				fmt.Errorf("a file of an interrupted session cannot be put back: %s: %s",
+					report.Quote(display(r.session.layout, row.Path)), row.Code))
 		}
 	}
-	return r.document(rows), nil
+	return nil
+}
+
+// keepWork leaves the files as they are and stores what the session had found
+// in their place.
+func (r *recovery) keepWork(rows []guard.Row) ([]guard.Row, error) {
+	keeper := kept.Open(kept.Options{Store: r.storeFolder(), Session: r.left.Session})
+	_, manifest, err := r.left.Build(r.session.layout, r.session.elsewhere)
+	if err != nil {
+		return nil, journalRefusal(err)
+	}
+	for i := range rows {
+		rows[i].Outcome = guard.Kept
+		if e, known := manifest.Entry(rows[i].Path); known && e.Kept {
+			content, _ := r.left.Store.Get(e.State.Content)
+			keeper.Keep(kept.Version{Tag: i, Path: e.Path, Info: e.State.Info, Content: content})
+		}
+	}
+	keeper.Finish()
+	for _, sealed := range keeper.Take() {
+		if sealed.Err != nil {
+			return nil, fmt.Errorf("store what the session had found: %w", sealed.Err)
+		}
+		rows[sealed.Tag].Displaced = append(rows[sealed.Tag].Displaced, sealed.Place)
+	}
+	return rows, nil
 }
 
 // restore puts everything back. The hooks folder comes last: git is asked where
@@ -277,11 +334,15 @@ func (r *recovery) sweep(ctx context.Context, layout rules.Layout, restores bool
 	return g.Rows(), nil
 }
 
-// keeperOptions keep displaced versions for good: a folder with this name is
-// never pruned.
+// storeFolder is where displaced versions of a recovery are kept for good: a
+// folder with this name is never pruned.
+func (r *recovery) storeFolder() string {
+	return filepath.Join(r.session.state, "sessions", r.left.Session+"-recovered")
+}
+
 func (r *recovery) keeperOptions(trees *snapshot.Trees) kept.Options {
 	o := kept.Options{
-		Store:       filepath.Join(r.session.state, "sessions", r.left.Session+"-recovered"),
+		Store:       r.storeFolder(),
 		Session:     r.left.Session,
 		DigestLimit: r.session.Limits.FileBytes,
 	}

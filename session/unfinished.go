@@ -72,23 +72,19 @@ func (s *session) note() error {
 	if err := os.MkdirAll(filepath.Dir(file), ownerOnly); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(file, data, ownerReadWrite); err != nil {
-		return err
-	}
-	s.noted = file
-	return nil
+	return renameio.WriteFile(file, data, ownerReadWrite)
 }
 
-// unnote takes the note back: the session has ended.
+// unnote takes the note about the root back: nothing is unfinished there.
 func (s *session) unnote() error {
-	if s.noted == "" {
-		return nil
+	file, err := unfinishedFile(s.layout.Root)
+	if err != nil {
+		return nil // there cannot be one
 	}
-	err := os.Remove(s.noted)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the note about the session: %w", err)
 	}
-	return err
+	return nil
 }
 
 // layoutOf returns where the session's directories stood, for a root where git

@@ -36,10 +36,13 @@ type runFlags struct {
 	bell             choice
 }
 
+// defaultFileBytes is the cap of one protected file: 5 MiB.
+const defaultFileBytes = 5 << 20
+
 func newRun(stage spawn.Stage, code *int) *cobra.Command {
 	f := runFlags{
 		interval: interval(time.Second), grace: delay(2 * time.Second),
-		maxFileBytes: 5 << 20, maxFiles: 5000, maxTotalBytes: 64 << 20,
+		maxFileBytes: defaultFileBytes, maxFiles: 5000, maxTotalBytes: 64 << 20,
 		oversize:      choice{value: "refuse", allowed: []string{"refuse", "detect"}},
 		keepDisplaced: choice{value: "on", allowed: []string{"on", "off"}},
 		bell:          choice{value: "auto", allowed: []string{"auto", "always", "never"}},

@@ -1,0 +1,69 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"cage/internal/proc"
+	"cage/report"
+	"cage/snapshot"
+)
+
+// ReviewOptions are what a person can decide about an interrupted session.
+type ReviewOptions struct {
+	Env      []string
+	Messages io.Writer
+	Decision Decision
+	// Grace is the time between SIGTERM and SIGKILL for what still runs.
+	Grace time.Duration
+	// FileBytes is how much of a file is read that was smaller then.
+	FileBytes int64
+}
+
+// Recover cleans up after the interrupted session in the current root as
+// decided and returns what it did; nil where no session was interrupted. An
+// error is a *Refusal: nothing more was done.
+func Recover(ctx context.Context, o ReviewOptions) (*report.Recovery, error) {
+	s := &session{
+		Options: Options{Env: o.Env, Messages: o.Messages, Grace: o.Grace, Limits: snapshot.Limits{FileBytes: o.FileBytes}},
+		started: time.Now(),
+	}
+	defer s.closeGround()
+	if err := s.recover(ctx, o.Decision); err != nil {
+		return nil, s.refuse(err)
+	}
+	return s.recovered, nil
+}
+
+func (s *session) recover(ctx context.Context, decision Decision) error {
+	var err error
+	if s.dir, err = os.Getwd(); err != nil {
+		return refusal(codeRoot, "change into a directory that exists", fmt.Errorf("find the current directory: %w", err))
+	}
+	if s.reaper, err = proc.NewReaper(); err != nil {
+		return fmt.Errorf("take charge of child processes: %w", err)
+	}
+	env := variables(s.Env)
+	broken := s.survey(ctx, s.dir, env["PATH"])
+	if broken != nil && !s.standAsNoted() {
+		return broken
+	}
+	s.places = choosePlaces(s.layout, env)
+	_, err = s.takeOver(ctx, decision)
+	if err == nil && s.recovered != nil && s.recovered.Lost {
+		err = s.unnote() // a person was told
+	}
+	for _, warning := range s.warnings {
+		io.WriteString(s.Messages, report.Warning(warning)) // nobody to tell if it fails
+	}
+	return err
+}
+
+// closeGround lets go of the root: what a recovery leaves is no session.
+func (s *session) closeGround() {
+	s.closeJournal()
+	s.ground.close()
+}
