@@ -205,9 +205,11 @@ func samples() []sample {
 			a, b := workflow(), workflow()
 			a.Note, b.Note = report.NoteBranchSwitch, report.NoteBranchSwitch
 			b.Name = report.NameOf(".github/workflows/it's [new].yml")
-			d.Changes = []report.Change{a, b}
-			d.Watch.LiveRestores = 2
-			d.Contests = []report.Contest{{Rule: rules.CIConfig, Uncounted: 1, Paths: 2}}
+			c := workflow()
+			c.Name, c.Kind, c.SHA256After, c.Displaced, c.Note = report.NameOf(".github/workflows/old one.yml"), report.Deleted, nil, nil, report.NoteBranchSwitch
+			d.Changes = []report.Change{a, b, c}
+			d.Watch.LiveRestores = 3
+			d.Contests = []report.Contest{{Rule: rules.CIConfig, Uncounted: 1, Paths: 3}}
 		}, 0)},
 		{"troubled", with(func(d *report.Document) {
 			d.Changes = []report.Change{dotenv()}

@@ -359,10 +359,7 @@ func (s *summary) hints() {
 	if s.has(Change.ground) {
 		s.hint("ground: nothing was written into the directory that stands there now; look for the one that was moved away")
 	}
-	if paths := s.switched(); len(paths) > 0 {
-		s.hint("git shows " + count(len(paths), "file", "files") + " as modified, because a branch switch was undone there; to take git's version: " +
-			gitCheckout(s.d.Root, paths))
-	}
+	s.switched()
 	if h := s.d.Watch.Halt; h != nil && h.Scope == HaltPath && overridable(h.Rule) {
 		s.hint("if that change is meant: --allow-override " + shellWord(h.Bytes()))
 	}
@@ -379,15 +376,26 @@ func overridable(r rules.Rule) bool {
 	return r != rules.GitControl && r != rules.CageConfig && r != Ground
 }
 
-// switched are the restored paths that git shows as modified.
-func (s *summary) switched() []string {
-	var paths []string
+// switched says how to take git's version of what a branch switch changed and
+// the cage put back. What the switch took away git cannot check out.
+func (s *summary) switched() {
+	var changed, deleted []string
 	for _, c := range s.d.Changes {
-		if c.Note == NoteBranchSwitch && c.Outcome.Back() {
-			paths = append(paths, c.Bytes())
+		switch {
+		case c.Note != NoteBranchSwitch || !c.Outcome.Back():
+		case c.Kind == Deleted:
+			deleted = append(deleted, path.Join(s.d.Root, c.Bytes()))
+		default:
+			changed = append(changed, c.Bytes())
 		}
 	}
-	return sortedUnique(paths)
+	const why = ", because a branch switch was undone there; to take git's version: "
+	if len(changed) > 0 {
+		s.hint("git shows " + count(len(changed), "file", "files") + " as modified" + why + gitCheckout(s.d.Root, sortedUnique(changed)))
+	}
+	if len(deleted) > 0 {
+		s.hint("git does not have " + count(len(deleted), "file", "files") + " that the start had" + why + shellCommand(slices.Concat([]string{"rm", "--"}, sortedUnique(deleted))...))
+	}
 }
 
 func (s *summary) hint(text string) { s.b.WriteString("  hint: " + text + "\n") }

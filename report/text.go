@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -57,16 +58,21 @@ func size(bytes int64) string {
 // gitCheckout is a command line that takes git's version of paths, to be pasted
 // into bash or zsh from anywhere.
 func gitCheckout(root string, paths []string) string {
-	words := []string{"git", "-C", shellWord(root)}
+	words := []string{"git", "-C", root}
 	// A name with a star is that file, not a pattern.
 	if strings.ContainsAny(strings.Join(paths, ""), `*?[\:`) {
 		words = append(words, "--literal-pathspecs")
 	}
-	words = append(words, "checkout", "--")
-	for _, path := range paths {
-		words = append(words, shellWord(path))
+	return shellCommand(slices.Concat(words, []string{"checkout", "--"}, paths)...)
+}
+
+// shellCommand is a command line of these words, to be pasted into bash or zsh.
+func shellCommand(words ...string) string {
+	spelled := make([]string, len(words))
+	for i, word := range words {
+		spelled[i] = shellWord(word)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(spelled, " ")
 }
 
 // shellWord spells bytes as one word of bash or zsh that a terminal shows and

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -50,8 +51,9 @@ type contests struct {
 	refs gitrepo.Refs
 	// act does what follows from an answer.
 	act func(outcome)
-	// switched are paths whose changes a branch switch explains.
-	switched map[rules.Path]bool
+	// switched has the paths whose changes a branch switch explains, and what
+	// that brought there.
+	switched map[rules.Path]gitrepo.State
 
 	// unexplained are displacements by the tag of their restore, and the same
 	// in the order they came.
@@ -150,7 +152,7 @@ func newContests(limits halt.Limits, git history, refs gitrepo.Refs, act func(ou
 	c := &contests{
 		counter: halt.NewCounter[rules.Path, rules.Rule, *displacement](limits),
 		git:     git, refs: refs, act: act,
-		switched:    make(map[rules.Path]bool),
+		switched:    make(map[rules.Path]gitrepo.State),
 		unexplained: make(map[int]*displacement),
 		answers:     make(chan answer, 1),
 		alarm:       time.NewTimer(time.Hour),
@@ -248,8 +250,10 @@ func (c *contests) learn(q question, a answer) {
 		c.act(c.Answer(d.path, d, a.reached[i]))
 	}
 	for i, r := range q.rounds {
-		for _, what := range r.Displaced {
-			c.switched[what.Path] = c.switched[what.Path] || a.held[i]
+		if a.held[i] {
+			for _, what := range r.Displaced {
+				c.switched[what.Path] = what.State.state
+			}
 		}
 		c.act(c.Judge(r.Number, a.held[i]))
 	}
@@ -269,7 +273,7 @@ func (c *contests) close() {
 }
 
 // conclude judges what nobody has judged yet, so that the report can tell what
-// was a branch switch. By now everything that can be explained is.
+// was a branch switch and still is. By now everything that can be explained is.
 func (c *contests) conclude(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, concludeFor)
 	defer cancel()
@@ -277,8 +281,27 @@ func (c *contests) conclude(ctx context.Context) {
 		c.next.rounds = append(c.next.rounds, c.Rest()...)
 		q := c.next
 		if c.next = (question{}); q.empty() {
-			return
+			break
 		}
 		c.learn(q, q.ask(ctx, c.git, c.refs))
+	}
+	c.dropSwitchedBack(ctx)
+}
+
+// dropSwitchedBack forgets the paths of which git holds something else by now.
+func (c *contests) dropSwitchedBack(ctx context.Context) {
+	if len(c.switched) == 0 {
+		return
+	}
+	paths := slices.Collect(maps.Keys(c.switched))
+	states := make([]gitrepo.State, len(paths))
+	for i, p := range paths {
+		states[i] = c.switched[p]
+	}
+	held, err := c.git.Held(ctx, states)
+	for i, p := range paths {
+		if err != nil || !held[i] {
+			delete(c.switched, p)
+		}
 	}
 }

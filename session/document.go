@@ -137,7 +137,7 @@ func (s *session) changes(rows []guard.Row) []report.Change {
 func (s *session) change(row guard.Row) report.Change {
 	c := changeOf(s.layout, row)
 	c.Rounds = s.contests.OfPath(row.Path).Opened
-	if c.Note == "" && s.contests.switched[row.Path] {
+	if _, switched := s.contests.switched[row.Path]; c.Note == "" && switched {
 		c.Note = report.NoteBranchSwitch
 	}
 	return c

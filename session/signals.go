@@ -106,7 +106,7 @@ func first(orders, keys <-chan os.Signal) os.Signal {
 // interrupted is the refusal of a session that a signal ended before its
 // command.
 func interrupted(sig os.Signal) error {
-	return refusal(codeInterrupted, "", fmt.Errorf("%s came before the command was started", signalName(sig)))
+	return refusal(codeInterrupted, "start it again", fmt.Errorf("%s came before the command was started", signalName(sig)))
 }
 
 func signalName(sig os.Signal) string {

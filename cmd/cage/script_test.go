@@ -32,7 +32,8 @@ import (
 //	                                   owners, times, attributes
 //	same <name>                        wants them to be as remembered
 //
-// and those of script_refuse_test.go for calls that are refused.
+// and those of script_refuse_test.go for calls that are refused, of
+// script_fight_test.go for the session log.
 //
 // Every report that is looked at is validated against the schema first.
 
@@ -104,6 +105,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 
 		"refuses": cmdRefuses,
 		"misused": cmdMisused,
+
+		"logged": cmdLogged,
 	}
 }
 

@@ -30,9 +30,11 @@ func tamper(args []string) error {
 		return occupy(rest[0], rest[1], rest[2], rest[3])
 	case form == "socket" && len(rest) == 1:
 		return leaveSocket(rest[0])
-	default:
-		return fmt.Errorf("no such form: %q", args)
 	}
+	if done, err := tamperFight(form, rest); done {
+		return err
+	}
+	return fmt.Errorf("no such form: %q", args)
 }
 
 // patience bounds every wait; it is far above anything that works.

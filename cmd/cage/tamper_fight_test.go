@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The forms of `tamper` for fights. Those that fight go on until they are
+// ended, or until patience has run out.
+//
+//	tamper held <file> <program> [args...]   runs the program with a lock on the
+//	                                         file, which everything inherits that
+//	                                         descends from it
+//	tamper free <file>                       wants nobody to hold that lock
+//	tamper hoard <file>                      writes the file again and again
+//	                                         through descriptors that it keeps
+//	tamper flicker <file>                    has the file be absent, truncated
+//	                                         and half there in turn
+//	tamper blink <file> <milliseconds>       makes the file, takes it away after
+//	                                         that time, and makes it again
+func tamperFight(form string, args []string) (done bool, err error) {
+	switch {
+	case form == "held" && len(args) >= 2:
+		return true, held(args[0], args[1:])
+	case form == "free" && len(args) == 1:
+		return true, free(args[0])
+	case form == "hoard" && len(args) == 1:
+		return true, hoard(args[0])
+	case form == "flicker" && len(args) == 1:
+		return true, flicker(args[0])
+	case form == "blink" && len(args) == 2:
+		return true, blink(args[0], args[1])
+	}
+	return false, nil
+}
+
+// errNotEnded is returned by a fighter that nobody has ended.
+var errNotEnded = errors.New("nobody has ended the fight")
+
+func held(file string, command []string) error {
+	// A lock of flock(2) belongs to the open file: it lasts until the last copy
+	// of the descriptor is closed, by whichever process.
+	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CREAT, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return err
+	}
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(path, command, os.Environ())
+}
+
+func free(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("somebody that inherited %s lives: %w", file, err)
+	}
+	return nil
+}
+
+// fighting calls one until patience has run out.
+func fighting(one func(n int) error) error {
+	end := time.Now().Add(patience)
+	for n := 0; time.Now().Before(end); n++ {
+		if err := one(n); err != nil {
+			return err
+		}
+	}
+	return errNotEnded
+}
+
+func hoard(file string) error {
+	var kept []*os.File
+	return fighting(func(n int) error {
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+		if err == nil {
+			_, err = fmt.Fprintf(f, "EVIL=%d\n", n)
+			kept = append(kept, f)
+		}
+		time.Sleep(100 * time.Millisecond)
+		return unlessAbsent(err)
+	})
+}
+
+func flicker(file string) error {
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return fighting(func(n int) error {
+		var err error
+		switch n % 3 {
+		case 0:
+			err = os.Remove(file)
+		case 1:
+			err = os.WriteFile(file, nil, 0o644)
+		case 2:
+			err = os.WriteFile(file, whole[:len(whole)/2], 0o644)
+		}
+		time.Sleep(2 * time.Millisecond)
+		return unlessAbsent(err)
+	})
+}
+
+func blink(file, milliseconds string) error {
+	n, err := strconv.Atoi(milliseconds)
+	if err != nil {
+		return err
+	}
+	return fighting(func(int) error {
+		if err := os.WriteFile(file, []byte("EVIL=1\n"), 0o600); err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(n) * time.Millisecond)
+		return unlessAbsent(os.Remove(file))
+	})
+}
+
+// unlessAbsent drops the error of a file that the cage has taken away.
+func unlessAbsent(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
