@@ -68,7 +68,9 @@ func (s *session) takeOver(ctx context.Context, decision Decision) (restored boo
 	if err := r.endProcesses(); err != nil {
 		return false, err
 	}
-	if s.recovered, err = r.putBack(ctx); err != nil {
+	// A signal ends the start after the recovery, not within it: half of one
+	// must not pass for a whole.
+	if s.recovered, err = r.putBack(context.WithoutCancel(ctx)); err != nil {
 		return false, err
 	}
 	if s.ReportOnly {
