@@ -45,3 +45,5 @@ func whole(read func([]byte) (int, error)) ([]byte, error) {
 }
 
 func setAttr(fd int, attr Attr) error { return unix.Fsetxattr(fd, attr.Name, attr.Value, 0) }
+
+func removeAttr(fd int, name string) error { return unix.Fremovexattr(fd, name) }

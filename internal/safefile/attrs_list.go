@@ -46,3 +46,5 @@ func attrValue(fd int, name string) ([]byte, error) {
 }
 
 func setAttr(fd int, attr Attr) error { return unix.Fsetxattr(fd, attr.Name, attr.Value, 0) }
+
+func removeAttr(fd int, name string) error { return unix.Fremovexattr(fd, name) }

@@ -11,3 +11,5 @@ func attrNames(int) ([]string, error) { return nil, nil }
 func attrValue(int, string) ([]byte, error) { return nil, errNoAttr }
 
 func setAttr(int, Attr) error { return unix.EOPNOTSUPP }
+
+func removeAttr(int, string) error { return unix.EOPNOTSUPP }

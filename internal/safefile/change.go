@@ -4,13 +4,17 @@ package safefile
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
-// Mkdir makes a directory with exactly the given permission bits and owner.
+// Mkdir makes a directory with exactly the given permission bits and owner. An
+// owner that may not be set is left.
 func (d *Dir) Mkdir(name string, perm, uid, gid uint32) error {
 	if err := unix.Mkdirat(d.fd, name, 0o700); err != nil {
 		return d.fail("mkdir", name, err)
@@ -20,14 +24,22 @@ func (d *Dir) Mkdir(name string, perm, uid, gid uint32) error {
 		return err
 	}
 	defer made.Close()
-	return made.own(perm, uid, gid)
+	err = made.Own(perm, uid, gid)
+	if errors.Is(err, unix.EPERM) {
+		err = made.Chmod(perm)
+	}
+	return err
 }
 
-// own sets owner and permission bits of the directory itself. An owner that
-// may not be set is left.
-func (d *Dir) own(perm, uid, gid uint32) error {
-	if uid != uint32(os.Geteuid()) || gid != uint32(os.Getegid()) {
-		if err := chownDir(d.fd, uid, gid); err != nil && err != unix.EPERM {
+// Own sets owner and permission bits of the directory itself, as far as they
+// differ.
+func (d *Dir) Own(perm, uid, gid uint32) error {
+	now, err := d.Info()
+	if err != nil {
+		return err
+	}
+	if now.UID != uid || now.GID != gid {
+		if err := chownDir(d.fd, uid, gid); err != nil {
 			return d.fail("chown", "", err)
 		}
 	}
@@ -74,21 +86,29 @@ type UnsetAttr struct {
 	Err  error
 }
 
+// ErrStaging marks failures to prepare an entry: nothing was changed at its
+// path.
+var ErrStaging = errors.New("the new entry could not be prepared")
+
 // Stage writes a new entry on the mount of dir, which also lends it a name for
-// the moment of an exchange.
+// the moment of an exchange. Its errors are ErrStaging.
 func Stage(dir *Dir, node Node) (*Staged, error) {
 	s := &Staged{node: node, dir: dir, fd: -1}
 	if node.Kind == Symlink {
 		return s, nil
 	}
 	if err := s.create(); err != nil {
-		return nil, dir.fail("stage", "", err)
+		return nil, s.unprepared(err)
 	}
 	if err := s.fill(); err != nil {
 		s.Discard()
-		return nil, dir.fail("stage", "", err)
+		return nil, s.unprepared(err)
 	}
 	return s, nil
+}
+
+func (s *Staged) unprepared(err error) error {
+	return fmt.Errorf("%w: %w", ErrStaging, s.dir.fail("stage", "", err))
 }
 
 // fill writes content and attributes. The owner goes first because a chown
@@ -170,19 +190,14 @@ func (s *Staged) link(dir *Dir, name string) error {
 // atomic step where the file system can, else what stood there is moved out
 // first and the new entry placed without replacing.
 func (s *Staged) Exchange(dir *Dir, name string) (displaced string, err error) {
-	token := s.name
-	if token == "" {
-		token = Token()
-		if err := s.link(s.dir, token); err != nil {
-			return "", s.dir.fail("stage", token, err)
-		}
+	if err := s.lendName(); err != nil {
+		return "", s.unprepared(err)
 	}
-	err = exchange(s.dir, token, dir, name)
+	err = exchange(s.dir, s.name, dir, name)
 	if err == nil {
-		s.name = ""
-		return token, nil
+		displaced, s.name = s.name, ""
+		return displaced, nil
 	}
-	s.name = token
 	if !noRenameFlags(err) {
 		return "", dir.fail("exchange", name, err)
 	}
@@ -190,10 +205,21 @@ func (s *Staged) Exchange(dir *Dir, name string) (displaced string, err error) {
 	if err := Move(dir, name, s.dir, aside); err != nil {
 		return "", err
 	}
-	if err := unix.Linkat(s.dir.fd, token, dir.fd, name, 0); err != nil {
-		return aside, dir.fail("place", name, err)
+	return aside, s.Place(dir, name)
+}
+
+// lendName gives the staged entry a name in the staging directory.
+func (s *Staged) lendName() error {
+	if s.name != "" {
+		return nil
 	}
-	return aside, nil
+	token := Token()
+	if err := s.link(s.dir, token); err != nil {
+		unix.Unlinkat(s.dir.fd, token, 0) // a symlink may stand there by now
+		return err
+	}
+	s.name = token
+	return nil
 }
 
 // Discard releases the staged entry and removes any name it still has in the
@@ -213,14 +239,20 @@ func (s *Staged) Discard() {
 // one that a write in place was meant for.
 var ErrNotOriginal = errors.New("another file stands there, or a link to it was made")
 
+// heldBytes bounds what Overwrite holds of the content that it replaces: 64 MiB.
+const heldBytes = 64 << 20
+
 // Overwrite writes the node's content and attributes into the file that stands
 // at name, for places where no entry can be exchanged: mount points, immutable
 // directories, full disks. It does so only if that is the original inode with
 // its original number of links, and only once the space is reserved: a write
 // that ran out of space half way would leave a torn file. What stood in the
-// file is returned.
+// file is returned; it is nil where that was more than 64 MiB.
 func Overwrite(dir *Dir, name string, node Node, original Inode, links uint64) (old []byte, unset []UnsetAttr, err error) {
 	f, info, err := dir.OpenWrite(name)
+	if errors.Is(err, fs.ErrPermission) && dir.grant(name, original, node.Perm) {
+		f, info, err = dir.OpenWrite(name)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -228,12 +260,9 @@ func Overwrite(dir *Dir, name string, node Node, original Inode, links uint64) (
 	if info.Inode != original || info.Nlink != links {
 		return nil, nil, dir.fail("overwrite", name, ErrNotOriginal)
 	}
-	old = make([]byte, info.Size)
-	n, err := f.ReadAt(old, 0)
-	if err != nil {
+	if old, err = f.readAll(info.Size); err != nil {
 		return nil, nil, err
 	}
-	old = old[:n]
 	if err := reserve(f.fd, info.Size, int64(len(node.Content))); err != nil {
 		return nil, nil, f.fail("reserve space", err)
 	}
@@ -241,10 +270,38 @@ func Overwrite(dir *Dir, name string, node Node, original Inode, links uint64) (
 	if err := s.fill(); err != nil {
 		return old, s.Unset, f.fail("overwrite", err)
 	}
+	if err := s.dropAttrs(f); err != nil {
+		return old, s.Unset, err
+	}
 	if err := unix.Ftruncate(f.fd, int64(len(node.Content))); err != nil {
 		return old, s.Unset, f.fail("truncate", err)
 	}
 	return old, s.Unset, f.fail("set time", setTime(f.fd, node.MTime))
+}
+
+// readAll reads a file that is not larger than what is held.
+func (f *File) readAll(size int64) ([]byte, error) {
+	if size > heldBytes {
+		return nil, nil
+	}
+	content := make([]byte, size)
+	n, err := f.ReadAt(content, 0)
+	return content[:n], err
+}
+
+// dropAttrs removes the attributes that the node does not have.
+func (s *Staged) dropAttrs(f *File) error {
+	attrs, err := f.Attrs()
+	if err != nil {
+		return err
+	}
+	for _, attr := range attrs {
+		wanted := func(a Attr) bool { return a.Name == attr.Name }
+		if !slices.ContainsFunc(s.node.Attrs, wanted) {
+			s.note(attr.Name, removeAttr(s.fd, attr.Name))
+		}
+	}
+	return nil
 }
 
 // Unname opens the regular file called name and removes the name, if it still

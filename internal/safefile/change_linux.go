@@ -70,3 +70,19 @@ func reserve(fd int, _, want int64) error {
 	}
 	return unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, 0, want)
 }
+
+// grant lets the owner of the original file open it: it gets the permission
+// bits it shall have, and those to read and write.
+func (d *Dir) grant(name string, original Inode, perm uint32) bool {
+	const ownerReadWrite = 0o600
+	fd, err := d.open(name, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || inodeOf(&st) != original {
+		return false
+	}
+	return unix.Fchmodat(unix.AT_FDCWD, selfFD(fd), perm|ownerReadWrite, 0) == nil
+}

@@ -122,7 +122,9 @@ func mountOf(fd int) (uint64, error) {
 // open resolves rel beneath the root.
 func (r *Root) open(rel string, flags int) (int, error) {
 	if rel == "" {
-		rel = "."
+		// Resolving "." would take the right to search the directory, which
+		// somebody may have taken away.
+		return unix.FcntlInt(uintptr(r.fd), unix.F_DUPFD_CLOEXEC, 0)
 	}
 	if r.anyMount {
 		return resolve(r.fd, rel, flags, confined)

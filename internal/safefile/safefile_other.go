@@ -38,6 +38,9 @@ type UnsetAttr struct {
 // ErrNotOriginal is returned on systems where files can be written.
 var ErrNotOriginal = errors.New("another file stands there, or a link to it was made")
 
+// ErrStaging is returned on systems where entries can be prepared.
+var ErrStaging = errors.New("the new entry could not be prepared")
+
 // OpenRoot fails.
 func OpenRoot(string) (*Root, error) { return nil, errSystem }
 
@@ -63,6 +66,7 @@ func (*Dir) Open(string) (*File, Info, error)           { return nil, Info{}, er
 func (*Dir) OpenWrite(string) (*File, Info, error)      { return nil, Info{}, errSystem }
 func (*Dir) Mkdir(string, uint32, uint32, uint32) error { return errSystem }
 func (*Dir) Chmod(uint32) error                         { return errSystem }
+func (*Dir) Own(uint32, uint32, uint32) error           { return errSystem }
 func (*Dir) Remove(string) error                        { return errSystem }
 func (*Dir) RemoveDir(string) error                     { return errSystem }
 func (*Dir) SameDir() bool                              { return false }
