@@ -45,6 +45,9 @@ type Restored struct {
 	At      time.Time
 	// Live is set while the command may still run.
 	Live bool
+	// Directory says that a directory got its owner and mode back: it displaces
+	// nothing and is no round.
+	Directory bool
 }
 
 // Explained says what the restore with the same tag displaced.

@@ -77,6 +77,7 @@ type Guard struct {
 	config      configCheck
 	watched     watch.Status
 	moved       bool
+	denied      []rules.Path
 	exiting     bool
 
 	requests chan func()
@@ -233,6 +234,10 @@ func (g *Guard) next() time.Time {
 
 // WatchStatus returns what the watcher said last. It is for after Run.
 func (g *Guard) WatchStatus() watch.Status { return g.watched }
+
+// Denied returns the directories that the last walk could not enter: protected
+// names in them are not seen.
+func (g *Guard) Denied() []rules.Path { return g.denied }
 
 // handOn gives the keeper what a restore displaced and returns the tag that it
 // will come back with.

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -14,15 +15,27 @@ import (
 
 // judge compares one path with its baseline and does what the plan says.
 func (g *Guard) judge(ctx context.Context, p rules.Path) {
-	if g.aside[p] || g.conceded[p] && !g.exiting {
+	if g.isAside(p) || g.conceded[p] && !g.exiting {
 		g.settling.over(p)
 		return
 	}
 	if e, known := g.Manifest.Entry(p); known {
 		g.judgeEntry(ctx, e)
-	} else {
+		return
+	}
+	if !g.judgeDirectory(p) {
 		g.judgeNew(p)
 	}
+}
+
+// isAside reports whether p is, or lies in, what a restore set aside.
+func (g *Guard) isAside(p rules.Path) bool {
+	for dir := range g.aside {
+		if p.Within(dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // judgeEntry judges a path of the baseline. What cannot be put back, and what
@@ -88,6 +101,11 @@ func (g *Guard) putBack(e *snapshot.Entry, sight snapshot.Sight) {
 		g.noteRebuilt(e, kind, result.Displaced)
 		return
 	}
+	g.noteResets(e.Verdict, result.Reset)
+	if result.Untouched && !result.Uncovered && result.Err == nil {
+		g.whole(e.Path)
+		return
+	}
 	changed := errors.Is(result.Err, restore.ErrChanged)
 	if changed {
 		g.dirty.add(e.Path) // it was back, and somebody wrote it again
@@ -146,10 +164,19 @@ func (g *Guard) settleResult(row *Row, result restore.Result, outcome Outcome) {
 		Tag: tag, Path: row.Path, Verdict: row.Verdict, Kind: row.Kind,
 		Outcome: outcome, At: time.Now(), Live: !g.exiting,
 	})
-	own := func(d restore.Displaced) bool { return d.Path == row.Path }
-	if !slices.ContainsFunc(result.Displaced, own) {
+	switch {
+	case displacedOwn(result, row.Path):
+	case result.Uncovered:
+		g.explainMount(tag)
+	default:
 		g.explainAbsence(tag, row.Path)
 	}
+}
+
+// displacedOwn reports whether a restore displaced something at the path
+// itself.
+func displacedOwn(result restore.Result, p rules.Path) bool {
+	return slices.ContainsFunc(result.Displaced, func(d restore.Displaced) bool { return d.Path == p })
 }
 
 // fail notes that a path is not back, and says so once for every reason.
@@ -179,24 +206,48 @@ func (g *Guard) judgeNew(p rules.Path) {
 	}
 	g.settling.over(p)
 	result := g.restorer.Remove(p)
-	if result.Err == nil && len(result.Displaced) == 0 {
+	g.noteResets(verdict, result.Reset)
+	if result.Err == nil && !displacedOwn(result, p) {
 		g.whole(p) // gone by itself
 		return
 	}
-	g.settleResult(g.row(p, verdict, Added), result, Removed)
+	g.settleResult(g.row(p, verdict, g.kindOfNew(p)), result, Removed)
 }
 
-// present reports whether something other than a directory stands at p. New
-// directories are no change: what is put into them is.
+// kindOfNew tells what is new from what stands in the place of a directory.
+func (g *Guard) kindOfNew(p rules.Path) Kind {
+	if _, known := g.Manifest.Directory(p); known {
+		return Modified
+	}
+	return Added
+}
+
+// present reports whether something stands at p that is no directory, or may.
+// New directories are no change, what is put into them is; but one that cannot
+// be looked into may hold anything.
 func (g *Guard) present(p rules.Path) bool {
 	dir, err := g.Trees.Dir(p.Dir())
 	if err != nil {
-		return false
+		return hidden(err)
 	}
 	defer dir.Close()
 	info, err := dir.Stat(p.Base())
 	if err != nil {
-		return errors.Is(err, safefile.ErrMounted)
+		return hidden(err)
 	}
-	return info.Kind != safefile.Directory
+	if info.Kind != safefile.Directory {
+		return true
+	}
+	sub, err := dir.Dir(p.Base())
+	if err != nil {
+		return hidden(err)
+	}
+	defer sub.Close()
+	_, err = sub.ReadDir()
+	return hidden(err)
+}
+
+// hidden reports whether err says that what stands there cannot be seen.
+func hidden(err error) bool {
+	return errors.Is(err, safefile.ErrMounted) || errors.Is(err, fs.ErrPermission)
 }

@@ -32,6 +32,9 @@ type findings struct {
 	dirty    []rules.Path
 	observed []observation
 	moved    []rules.Anchor
+	// denied are directories that the walk could not enter and that are not
+	// protected themselves: protected names in them are not seen.
+	denied   []rules.Path
 	took     time.Duration
 	walkTook time.Duration
 	walked   bool
@@ -103,6 +106,9 @@ func (g *Guard) digest(found findings) {
 		}
 	}
 	g.noteGround(found.moved)
+	if found.walked {
+		g.denied = found.denied
+	}
 }
 
 // noteGround says once that the ground moved, and makes its rows.
@@ -131,6 +137,7 @@ func (g *Guard) compareAll(ctx context.Context, r request) findings {
 	found := findings{moved: g.Trees.Moved()}
 	look := snapshot.NewLooker(g.Trees, g.Store, g.FileBytes)
 	defer look.Forget()
+	g.findDirectories(&found)
 	for _, p := range g.Manifest.Paths() {
 		if ctx.Err() != nil {
 			return found
@@ -181,10 +188,19 @@ func (g *Guard) leave(v rules.Verdict) Outcome {
 	}
 }
 
-// findNew walks for names that the baseline does not have.
+// findNew walks for names that the baseline does not have. A directory of a
+// protected tree that cannot be looked into is one: it may hold anything.
 func (g *Guard) findNew(found *findings, look *snapshot.Looker) {
-	for _, p := range g.walk() {
-		if _, known := g.Manifest.Entry(p); known {
+	survey := g.walk()
+	for _, p := range survey.Denied {
+		if g.Plan.Covers(p) {
+			survey.Found = append(survey.Found, p)
+		} else {
+			found.denied = append(found.denied, p)
+		}
+	}
+	for _, p := range survey.Found {
+		if _, known := g.Manifest.Entry(p); known || g.tends(p) {
 			continue
 		}
 		v, covered := g.Plan.Classify(p)
@@ -202,11 +218,11 @@ func (g *Guard) findNew(found *findings, look *snapshot.Looker) {
 	}
 }
 
-// walk returns everything that the plan classifies and that stands in the
-// trees now. The watcher's walk watches the directories on its way.
-func (g *Guard) walk() []rules.Path {
+// walk returns what the plan classifies and what stands in the trees now. The
+// watcher's walk watches the directories on its way.
+func (g *Guard) walk() snapshot.Survey {
 	if g.Watcher != nil {
-		return g.Watcher.Scan().Found
+		return g.Watcher.Scan()
 	}
-	return snapshot.Look(g.Trees, g.Plan, nil, nil).Found
+	return snapshot.Look(g.Trees, g.Plan, nil, nil)
 }

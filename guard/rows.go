@@ -199,6 +199,12 @@ func (g *Guard) explainAbsence(tag int, p rules.Path) {
 	g.emit(explained)
 }
 
+// explainMount says that a restore took a mount away.
+func (g *Guard) explainMount(tag int) {
+	delete(g.unexplained, tag)
+	g.emit(Explained{Tag: tag})
+}
+
 // Rows returns what was seen of every changed path, sorted by path. Restores
 // that turned out to answer no change are left out. It is for after Run.
 func (g *Guard) Rows() []Row {

@@ -20,14 +20,16 @@ import (
 	"cage/snapshot"
 )
 
-// Displaced is what stood in the way of a restore. Exactly one of Quarantined,
-// File, Beside and Content says where it is now.
+// Displaced is what stood in the way of a restore. Quarantined or Beside says
+// where it lies now, Content what a write in place replaced. A regular file is
+// held open where that was possible, and is nowhere else if it has no name any
+// more. What has none of these could not be held.
 type Displaced struct {
 	Path rules.Path
 	Info safefile.Info
 	// Quarantined is its name in the quarantine directory.
 	Quarantined string
-	// File holds a regular file that has no name any more.
+	// File holds a regular file open.
 	File *safefile.File
 	// Beside is where it was set aside on its own mount.
 	Beside rules.Path
@@ -41,6 +43,13 @@ type Result struct {
 	Err error
 	// Displaced is what stood in the way, parents first.
 	Displaced []Displaced
+	// Reset are the directories on the way that were given their owner and mode
+	// again, because they could not be worked in.
+	Reset []rules.Path
+	// Uncovered says that a mount was taken away.
+	Uncovered bool
+	// Untouched says that the path itself was whole once the way to it was.
+	Untouched bool
 	// Unset names the attributes that the system refused to set back.
 	Unset []safefile.UnsetAttr
 	// InPlace says that the original file was overwritten because nothing
@@ -52,10 +61,10 @@ type Result struct {
 
 // ErrAppeared is returned where something appeared at a path while it was
 // being put back: it must be compared before anything replaces it.
-var ErrAppeared = errors.New("something appeared there meanwhile")
+var ErrAppeared = fmt.Errorf("something appeared there meanwhile: %w", syscall.EEXIST)
 
 // ErrMoved is returned where a directory was moved away during every attempt.
-var ErrMoved = errors.New("its directory was moved away meanwhile")
+var ErrMoved = fmt.Errorf("its directory was moved away meanwhile: %w", syscall.ESTALE)
 
 // ErrChanged is returned where the path had changed again right after the
 // restore.
@@ -95,16 +104,19 @@ func New(trees *snapshot.Trees, plan *rules.Plan, manifest *snapshot.Manifest, s
 func (r *Restorer) Put(e *snapshot.Entry, absent bool) Result {
 	var result Result
 	node := r.node(e)
+	w := way{Restorer: r, result: &result, rebuilds: true}
 	for range attempts {
-		dir, err := r.parent(e.Path, &result)
+		dir, err := w.parent(e.Path)
 		if err != nil {
 			result.Err = err
 			return result
 		}
-		err = r.putIn(dir, e, node, absent, &result)
-		moved := err == nil && !dir.SameDir()
+		err = w.work(dir, e.Path.Dir(), func() error { return r.putIn(dir, e, node, absent, &result) })
+		// Nothing is missing unless this directory or the quarantine was taken
+		// away meanwhile.
+		again := safefile.Missing(err) || !dir.SameDir()
 		dir.Close()
-		if !moved {
+		if !again {
 			r.verify(e, err, &result)
 			return result
 		}
@@ -144,33 +156,53 @@ func (r *Restorer) verify(e *snapshot.Entry, err error, result *Result) {
 }
 
 // putIn restores into an open directory: by exchange where that is possible,
-// in place where it is not.
+// in place where it is not. What only could not be reached is left.
 func (r *Restorer) putIn(dir *safefile.Dir, e *snapshot.Entry, node safefile.Node, absent bool, result *Result) error {
-	if err := r.uncover(e.Path); err != nil {
+	if err := r.uncover(e.Path, result); err != nil {
 		return err
+	}
+	if result.Untouched = r.wasOutOfReach(e, result); result.Untouched {
+		return nil
 	}
 	err := r.swapIn(dir, e.Path, node, absent, result)
 	if err == nil || !onlyInPlace(err) || node.Kind != safefile.Regular {
 		return err
 	}
-	old, unset, inPlaceErr := safefile.Overwrite(dir, e.Path.Base(), node, e.State.Inode, e.State.Nlink)
-	if old != nil {
-		info := e.State.Info
-		info.Size = int64(len(old))
-		result.Displaced = append(result.Displaced, Displaced{Path: e.Path, Info: info, Content: old})
-	}
-	if inPlaceErr != nil {
+	if inPlaceErr := overwrite(dir, e, node, result); inPlaceErr != nil {
 		return fmt.Errorf("%w (nor in place: %v)", err, inPlaceErr)
 	}
-	result.Unset, result.InPlace = unset, true
 	return nil
+}
+
+// wasOutOfReach reports whether the entry is whole after the way to it was
+// cleared.
+func (r *Restorer) wasOutOfReach(e *snapshot.Entry, result *Result) bool {
+	if !result.Uncovered && len(result.Reset) == 0 {
+		return false
+	}
+	r.look.Forget()
+	defer r.look.Forget()
+	return r.look.Compare(e).Same
+}
+
+// overwrite writes the node into the file of the baseline.
+func overwrite(dir *safefile.Dir, e *snapshot.Entry, node safefile.Node, result *Result) error {
+	seen, _ := dir.Stat(e.Path.Base())
+	old, unset, err := safefile.Overwrite(dir, e.Path.Base(), node, e.State.Inode, e.State.Nlink)
+	if old != nil || err == nil {
+		result.Displaced = append(result.Displaced, Displaced{Path: e.Path, Info: seen, Content: old})
+	}
+	if err == nil {
+		result.Unset, result.InPlace = unset, true
+	}
+	return err
 }
 
 // onlyInPlace reports whether err says that entries of a directory cannot be
 // exchanged though the file itself might still be written: a mount point, an
-// immutable or read-only directory, a full disk.
+// immutable or read-only directory, a full disk, a file system in layers.
 func onlyInPlace(err error) bool {
-	for _, errno := range []error{syscall.EBUSY, syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EDQUOT} {
+	for _, errno := range []error{syscall.EBUSY, syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EDQUOT, syscall.EXDEV} {
 		if errors.Is(err, errno) {
 			return true
 		}
@@ -179,12 +211,16 @@ func onlyInPlace(err error) bool {
 }
 
 // uncover takes away mounts that were put over a path after the start.
-func (r *Restorer) uncover(p rules.Path) error {
+func (r *Restorer) uncover(p rules.Path, result *Result) error {
 	root := r.trees.Root(p.Anchor)
 	if !root.MountedOver(p.Rel) {
 		return nil
 	}
-	return root.Detach(p.Rel)
+	if err := root.Detach(p.Rel); err != nil {
+		return err
+	}
+	result.Uncovered = true
+	return nil
 }
 
 // swapIn stages the node in the quarantine, so that one rename puts it in
@@ -193,94 +229,163 @@ func (r *Restorer) uncover(p rules.Path) error {
 func (r *Restorer) swapIn(dir *safefile.Dir, p rules.Path, node safefile.Node, absent bool, result *Result) error {
 	if quarantine, err := r.quarantine.Dir(); err == nil {
 		defer quarantine.Close()
-		displaced, unset, err := swap(quarantine, dir, p.Base(), node, absent)
-		if displaced != "" {
-			result.add(quarantine, displaced, Displaced{Path: p, Quarantined: displaced})
-		}
+		err := swap(quarantine, dir, p.Base(), node, absent, result, func(name string) {
+			result.quarantined(quarantine, name, p)
+		})
 		if err == nil || !elsewhere(err) {
-			result.Unset = unset
 			return err
 		}
 	}
-	displaced, unset, err := swap(dir, dir, p.Base(), node, absent)
-	if displaced != "" {
-		result.beside(dir, displaced, p)
+	hidden, err := openBeside(dir)
+	if err != nil {
+		return err
 	}
-	result.Unset = unset
-	return err
+	defer hidden.close()
+	err = swap(hidden.inner, dir, p.Base(), node, absent, result, func(name string) {
+		result.beside(hidden.inner, name, hidden.path(p.Dir(), name), p)
+	})
+	if !unmovable(dir, p.Base(), err) {
+		return err
+	}
+	return swapHere(hidden.inner, dir, p, node, result)
 }
 
-// elsewhere reports whether err says that the entry cannot be moved into the
-// quarantine though it might be moved within its directory: another mount, or
-// a directory that its own mode forbids to move (rename(2) writes its "..").
+// elsewhere reports whether err says that the quarantine cannot be worked with
+// though the directory itself might be: it is gone or full, on another mount,
+// or the entry's own mode forbids to move it out of its directory.
 func elsewhere(err error) bool {
 	for _, errno := range []error{syscall.EXDEV, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EINVAL} {
 		if errors.Is(err, errno) {
 			return true
 		}
 	}
-	return errors.Is(err, safefile.ErrMounted)
+	return errors.Is(err, safefile.ErrMounted) || errors.Is(err, safefile.ErrStaging)
 }
 
-// swap stages a node in one directory and puts it in place in another. It
-// returns the name under which the displaced entry now lies in the staging
-// directory, empty where nothing stood in the way; that holds with an error
-// too.
-func swap(staging, dir *safefile.Dir, name string, node safefile.Node, absent bool) (string, []safefile.UnsetAttr, error) {
+// unmovable reports whether a directory was refused to leave its directory:
+// that writes its "..", which its own mode can forbid (rename(2)).
+func unmovable(dir *safefile.Dir, name string, err error) bool {
+	if errors.Is(err, safefile.ErrStaging) || !errors.Is(err, syscall.EACCES) {
+		return false
+	}
+	info, err := dir.Stat(name)
+	return err == nil && info.Kind == safefile.Directory
+}
+
+// swap stages a node in one directory and puts it in place in another. What
+// stood there then lies in the staging directory, by the name that take is
+// given; that can be so with an error too.
+func swap(staging, dir *safefile.Dir, name string, node safefile.Node, absent bool, result *Result, take func(name string)) error {
 	staged, err := safefile.Stage(staging, node)
 	if err != nil {
-		return "", nil, err
+		return err
 	}
 	defer staged.Discard()
 	if !absent {
 		displaced, err := staged.Exchange(dir, name)
-		if !safefile.Missing(err) {
-			return displaced, staged.Unset, err
+		if displaced != "" {
+			take(displaced)
+		}
+		if errors.Is(err, safefile.ErrStaging) || !safefile.Missing(err) {
+			result.Unset = staged.Unset
+			return appeared(err)
 		}
 	}
 	err = staged.Place(dir, name)
-	if errors.Is(err, fs.ErrExist) {
-		err = ErrAppeared
-	}
-	return "", staged.Unset, err
+	result.Unset = staged.Unset
+	return appeared(err)
 }
 
-func (result *Result) add(dir *safefile.Dir, name string, d Displaced) {
-	// Whatever cannot be looked at any more was taken away by somebody else.
-	d.Info, _ = dir.Stat(name)
+// swapHere moves a directory that must stay in its directory to a random name
+// there, and puts the node in its place. The staged node itself never has a
+// wrong name outside the hidden directory.
+func swapHere(staging, dir *safefile.Dir, p rules.Path, node safefile.Node, result *Result) error {
+	token := safefile.Token()
+	if err := safefile.Move(dir, p.Base(), dir, token); err != nil {
+		return err
+	}
+	result.setAside(dir, token, p.Dir().Join(token), p)
+	const nothingThere = true
+	return swap(staging, dir, p.Base(), node, nothingThere, result, nil)
+}
+
+// appeared says that something stood in the way where nothing should have.
+func appeared(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return ErrAppeared
+	}
+	return err
+}
+
+// quarantined takes charge of what was displaced into the quarantine.
+func (result *Result) quarantined(dir *safefile.Dir, name string, p rules.Path) {
+	d := Displaced{Path: p, Quarantined: name}
+	// Held open, it survives somebody who empties the quarantine. What cannot
+	// be opened is no regular file, or lies there by its name only.
+	if file, info, err := dir.Open(name); err == nil {
+		d.File, d.Info = file, info
+	} else {
+		d.Info = info
+	}
 	result.Displaced = append(result.Displaced, d)
 }
 
-// beside takes charge of what was displaced to a random name in its own
-// directory: a regular file loses that name and is held by its descriptor,
-// anything else stays there.
-func (result *Result) beside(dir *safefile.Dir, name string, p rules.Path) {
-	if file, info, err := safefile.Unname(dir, name); err == nil {
-		result.Displaced = append(result.Displaced, Displaced{Path: p, Info: info, File: file})
+// beside takes charge of what was displaced on its own mount: a regular file
+// loses its name and is held by its descriptor, anything else stays there.
+func (result *Result) beside(dir *safefile.Dir, name string, at, p rules.Path) {
+	if info, err := dir.Stat(name); err != nil || info.Size > heldBytes {
+		result.setAside(dir, name, at, p)
 		return
 	}
-	result.add(dir, name, Displaced{Path: p, Beside: p.Dir().Join(name)})
+	file, info, err := safefile.Unname(dir, name)
+	if err != nil {
+		result.setAside(dir, name, at, p)
+		return
+	}
+	result.Displaced = append(result.Displaced, Displaced{Path: p, Info: info, File: file})
+}
+
+// heldBytes bounds the size of a file that is held without a name: 64 MiB. It
+// has to be copied to be kept.
+const heldBytes = 64 << 20
+
+func (result *Result) setAside(dir *safefile.Dir, name string, at, p rules.Path) {
+	// Whatever cannot be looked at any more was taken away by somebody else.
+	info, _ := dir.Stat(name)
+	result.Displaced = append(result.Displaced, Displaced{Path: p, Info: info, Beside: at})
 }
 
 // Remove moves an added entry away, whatever it is, and with it the
-// directories that were made for it, if they are empty now.
+// directories that were made for it, if they are empty now. A directory that
+// was known at its path is made again.
 func (r *Restorer) Remove(p rules.Path) Result {
 	var result Result
-	dir, err := r.trees.Dir(p.Dir())
+	w := way{Restorer: r, result: &result}
+	dir, err := w.parent(p)
 	if err != nil {
 		result.Err = unlessGone(err)
 		return result
 	}
 	defer dir.Close()
-	if err := r.uncover(p); err != nil {
-		result.Err = err
-		return result
-	}
-	result.Err = unlessGone(r.moveAway(dir, p, &result))
-	if result.Err == nil {
+	result.Err = unlessGone(w.work(dir, p.Dir(), func() error { return r.removeFrom(dir, p, &result) }))
+	if len(result.Displaced) > 0 {
 		r.prune(p.Dir())
 	}
 	return result
+}
+
+// removeFrom moves an added entry out of an open directory.
+func (r *Restorer) removeFrom(dir *safefile.Dir, p rules.Path, result *Result) error {
+	if err := r.uncover(p, result); err != nil {
+		return err
+	}
+	if err := r.moveAway(dir, p, result); err != nil {
+		return err
+	}
+	if _, known := r.manifest.Directory(p); known {
+		return r.mkdir(dir, p)
+	}
+	return nil
 }
 
 func unlessGone(err error) error {
@@ -297,18 +402,36 @@ func (r *Restorer) moveAway(dir *safefile.Dir, p rules.Path, result *Result) err
 		defer quarantine.Close()
 		err := safefile.Move(dir, p.Base(), quarantine, token)
 		if err == nil {
-			result.add(quarantine, token, Displaced{Path: p, Quarantined: token})
+			result.quarantined(quarantine, token, p)
 			return nil
 		}
-		if !elsewhere(err) {
+		if !elsewhere(err) && !(safefile.Missing(err) && stands(dir, p.Base())) {
 			return err
 		}
+	}
+	hidden, err := openBeside(dir)
+	if err != nil {
+		return err
+	}
+	defer hidden.close()
+	err = safefile.Move(dir, p.Base(), hidden.inner, token)
+	if err == nil {
+		result.beside(hidden.inner, token, hidden.path(p.Dir(), token), p)
+		return nil
+	}
+	if !unmovable(dir, p.Base(), err) {
+		return err
 	}
 	if err := safefile.Move(dir, p.Base(), dir, token); err != nil {
 		return err
 	}
-	result.beside(dir, token, p)
+	result.setAside(dir, token, p.Dir().Join(token), p)
 	return nil
+}
+
+func stands(dir *safefile.Dir, name string) bool {
+	_, err := dir.Stat(name)
+	return err == nil
 }
 
 // prune removes empty directories of protected trees that were not there at

@@ -13,7 +13,9 @@ func (s *session) takeEvents() {
 		s.record(event)
 		switch e := event.(type) {
 		case guard.Restored:
-			s.contests.restored(e)
+			if !e.Directory {
+				s.contests.restored(e)
+			}
 		case guard.Explained:
 			s.contests.explain(e)
 		case guard.Rebased:

@@ -13,6 +13,8 @@ import (
 type places struct {
 	temp  string // for the session log
 	state string // for displaced versions
+	// refuge is for those that have no other place and that state cannot take.
+	refuge string
 	// exempt are the places that had to lie where rules apply.
 	exempt []rules.Path
 	// warnings say which settings were not followed.

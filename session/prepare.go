@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -41,7 +42,7 @@ type protection struct {
 	store    *snapshot.Store
 	// committed says whether .cage.yaml equals HEAD; nil where there is none.
 	committed *bool
-	// skipped are directories that the scan could not enter.
+	// skipped are directories that the first or the last scan could not enter.
 	skipped []rules.Path
 }
 
@@ -65,6 +66,8 @@ func (s *session) prepare(ctx context.Context) error {
 		return broken
 	}
 	s.places = choosePlaces(s.layout, env)
+	s.refuge = filepath.Join(s.temp, kept.QuarantineName+"-"+s.id)
+	s.spare(s.layout, s.refuge)
 	if err := s.openLog(); err != nil {
 		return err
 	}
@@ -279,12 +282,21 @@ func (s *session) skip(denied []rules.Path) error {
 		if s.plan.Covers(dir) || s.plan.Leads(dir) {
 			return &snapshot.EntryError{Path: dir, Err: syscall.EACCES}
 		}
-		s.skipped = append(s.skipped, dir)
+		s.skip([]rules.Path{dir})
 		s.warnings = append(s.warnings,
 			"cannot enter "+named(s.layout, dir)+": what it holds is not protected in this run")
 	}
 	s.plan = s.plan.Sparing(denied)
 	return nil
+}
+
+// skip notes directories that could not be scanned, each once.
+func (s *session) skip(dirs []rules.Path) {
+	for _, dir := range dirs {
+		if !slices.Contains(s.skipped, dir) {
+			s.skipped = append(s.skipped, dir)
+		}
+	}
 }
 
 func linkNotice(layout rules.Layout, joined rules.Joined) string {
@@ -302,7 +314,7 @@ func (s *session) arm(startRefs gitrepo.Refs) {
 		s.warnings = append(s.warnings, "cannot remove old displaced versions: "+err.Error())
 	}
 	options := kept.Options{
-		Store: filepath.Join(sessions, s.id), Session: s.id,
+		Store: filepath.Join(sessions, s.id), Spare: s.refuge, Session: s.id,
 		Drop: s.DropDisplaced, DigestLimit: s.Limits.FileBytes,
 	}
 	options.GitDir = quarantineRoot(s.trees)

@@ -15,7 +15,8 @@ type Visitor struct {
 	Enter func(dir rules.Path)
 	// Found is called for everything that the plan classifies.
 	Found func(p rules.Path, kind safefile.Kind, v rules.Verdict)
-	// Denied is called for a directory that could not be entered.
+	// Denied is called for a directory that could not be entered: its mode
+	// forbids it, or a mount was put over it.
 	Denied func(dir rules.Path, err error)
 }
 
@@ -84,7 +85,7 @@ func (w *walker) descend(p rules.Path, parent *safefile.Dir) {
 func (v Visitor) deny(dir rules.Path, err error) {
 	// A directory that went away or was swapped while the walk came by is
 	// reported by the events of its parent.
-	if v.Denied != nil && errors.Is(err, fs.ErrPermission) {
+	if v.Denied != nil && (errors.Is(err, fs.ErrPermission) || errors.Is(err, safefile.ErrMounted)) {
 		v.Denied(dir, err)
 	}
 }

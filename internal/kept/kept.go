@@ -3,26 +3,19 @@
 // out of it into the session's store once nobody writes them any more, and
 // says where each version is.
 //
-// It promises that a version is never destroyed before its copy is complete
-// and verified, and that the quarantine is gone at the end unless something
-// still lies in it. It does not decide what is displaced.
+// It promises that a version is not let go before its copy is complete, and
+// that the quarantine is gone at the end unless something still lies in it. It
+// does not decide what is displaced.
 package kept
 
 import (
-	"errors"
-	"fmt"
 	"hash"
-	"io"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
-
-	"github.com/zeebo/blake3"
 )
 
 // QuarantineName is the folder in the git directory that holds a quarantine
@@ -30,11 +23,9 @@ import (
 const QuarantineName = "gantry-cage-kept"
 
 // copyBudget bounds what one session copies out of its quarantine: 64 MiB. What
-// goes past it stays in the quarantine.
+// goes past it stays in the quarantine. Versions without a name have nowhere to
+// stay: the same bounds the size of one.
 const copyBudget = 64 << 20
-
-// incoming starts the name of a copy that is being written.
-const incoming = "incoming-"
 
 // Options say where a session's displaced versions go.
 type Options struct {
@@ -43,6 +34,9 @@ type Options struct {
 	// Store is the folder for copies of this session; it is made when the first
 	// copy is.
 	Store string
+	// Spare is the folder for copies of versions without a name that Store
+	// cannot take; it is made when it is needed.
+	Spare string
 	// Session names the quarantine.
 	Session string
 	// Drop lets regular files go instead of copying them.
@@ -61,8 +55,7 @@ type Version struct {
 	Tag  int
 	Path rules.Path
 	Info safefile.Info
-	// Where a quarantined, held or set-aside version stands before it is sealed;
-	// the same alternatives as restore.Displaced.
+	// Where the version is before it is sealed, as restore.Displaced has it.
 	Quarantined string
 	File        *safefile.File
 	Beside      string
@@ -92,7 +85,7 @@ type Sealed struct {
 type Keeper struct {
 	Options
 	mu      sync.Mutex
-	pending []Version
+	pending []*Version
 	sealed  []Sealed
 	copied  int64
 	wake    chan struct{} // there is something to seal, or the end has come
@@ -111,46 +104,10 @@ func Open(o Options) *Keeper {
 	return k
 }
 
-// errNoQuarantine is returned outside git.
-var errNoQuarantine = errors.New("there is no git directory to hold a quarantine")
-
-// Dir opens the quarantine directory, which is made when it is first needed and
-// made again when somebody took it away. The caller closes it.
-func (k *Keeper) Dir() (*safefile.Dir, error) {
-	if k.GitDir == nil {
-		return nil, errNoQuarantine
-	}
-	dir, err := k.GitDir.Dir(QuarantineName + "/" + k.Session)
-	if !safefile.Missing(err) {
-		return dir, err
-	}
-	top, err := k.GitDir.Dir("")
-	if err != nil {
-		return nil, err
-	}
-	defer top.Close()
-	all, err := privateDir(top, QuarantineName)
-	if err != nil {
-		return nil, err
-	}
-	defer all.Close()
-	return privateDir(all, k.Session)
-}
-
-// privateDir opens or makes a directory that only its owner can enter.
-func privateDir(parent *safefile.Dir, name string) (*safefile.Dir, error) {
-	const ownerOnly = 0o700
-	err := parent.Mkdir(name, ownerOnly, uint32(os.Geteuid()), uint32(os.Getegid()))
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, err
-	}
-	return parent.Dir(name)
-}
-
 // Keep takes charge of a displaced version.
 func (k *Keeper) Keep(v Version) {
 	k.mu.Lock()
-	k.pending = append(k.pending, v)
+	k.pending = append(k.pending, &v)
 	k.mu.Unlock()
 	signal(k.wake)
 }
@@ -208,22 +165,6 @@ func (k *Keeper) Finish() {
 	k.removeQuarantine()
 }
 
-// removeQuarantine removes the session's folder and the one above it, as far
-// as they are empty.
-func (k *Keeper) removeQuarantine() {
-	if k.GitDir == nil {
-		return
-	}
-	if all, err := k.GitDir.Dir(QuarantineName); err == nil {
-		_ = all.RemoveDir(k.Session) // not empty: something is kept there
-		all.Close()
-	}
-	if top, err := k.GitDir.Dir(""); err == nil {
-		_ = top.RemoveDir(QuarantineName) // not empty: other sessions keep something
-		top.Close()
-	}
-}
-
 // Backoff between two looks at a version that somebody still writes.
 const (
 	firstLook = 20 * time.Millisecond
@@ -253,13 +194,13 @@ func (k *Keeper) run() {
 }
 
 // sealPending seals what can be sealed and reports whether versions are left
-// because somebody writes them, and whether the keeper is closing.
+// because they have to wait, and whether the keeper is closing.
 func (k *Keeper) sealPending() (left, closing bool) {
 	k.mu.Lock()
 	batch := k.pending
 	k.pending, closing = nil, k.closing
 	k.mu.Unlock()
-	var wait []Version
+	var wait []*Version
 	for _, v := range batch {
 		sealed, ok := k.seal(v, closing)
 		if !ok {
@@ -275,175 +216,4 @@ func (k *Keeper) sealPending() (left, closing bool) {
 	defer k.mu.Unlock()
 	k.pending = append(wait, k.pending...)
 	return len(k.pending) > 0, closing && len(k.pending) == 0
-}
-
-// seal says where a version is for good. It reports false where somebody still
-// writes it; at the end it is taken as it is.
-func (k *Keeper) seal(v Version, last bool) (Sealed, bool) {
-	s := Sealed{Tag: v.Tag, Path: v.Path, Info: v.Info}
-	switch {
-	case v.Content != nil:
-		k.sealContent(v, &s)
-		return s, true
-	case v.File != nil:
-		if !last && v.File.BeingWritten() {
-			return s, false
-		}
-		s.Place, s.Err = k.copyOut(v.File, &s, true)
-		v.File.Close()
-		return s, true
-	case v.Beside != "":
-		s.Place = v.Beside
-		return s, true
-	default:
-		return k.sealQuarantined(v, s, last)
-	}
-}
-
-func (k *Keeper) sealContent(v Version, s *Sealed) {
-	s.Digest = snapshot.DigestOf(v.Content)
-	if k.Identify != nil {
-		h := k.Identify(int64(len(v.Content)))
-		h.Write(v.Content)
-		s.Identity = h.Sum(nil)
-	}
-	if k.Drop {
-		return
-	}
-	s.Place, s.Err = k.store(func(w io.Writer) error {
-		_, err := w.Write(v.Content)
-		return err
-	})
-}
-
-// sealQuarantined copies a regular file out of the quarantine; anything else,
-// and what goes past the budget, stays there.
-func (k *Keeper) sealQuarantined(v Version, s Sealed, last bool) (Sealed, bool) {
-	dir, err := k.Dir()
-	if err != nil {
-		s.Err = err
-		return s, true
-	}
-	defer dir.Close()
-	s.Place = dir.Abs(v.Quarantined)
-	if v.Info.Kind == safefile.Symlink {
-		if target, err := dir.Readlink(v.Quarantined); err == nil {
-			s.Digest = snapshot.DigestOfLink(target)
-		}
-		return s, true
-	}
-	if v.Info.Kind != safefile.Regular {
-		return s, true
-	}
-	file, info, err := dir.Open(v.Quarantined)
-	if errors.Is(err, safefile.ErrBusy) && !last {
-		return s, false
-	}
-	if err != nil {
-		s.Err = err
-		return s, true
-	}
-	defer file.Close()
-	if !last && file.BeingWritten() {
-		return s, false
-	}
-	s.Info = info
-	place, err := k.copyOut(file, &s, false)
-	if err != nil {
-		s.Err = err
-		return s, true
-	}
-	if place == "" && !k.Drop {
-		return s, true
-	}
-	s.Place = place
-	s.Err = dir.Remove(v.Quarantined)
-	return s, true
-}
-
-// copyOut copies a regular file into the store and takes its digests on the
-// way. Past the budget it only takes the digests, unless the file has no other
-// place to be.
-func (k *Keeper) copyOut(file *safefile.File, s *Sealed, homeless bool) (place string, err error) {
-	if info, err := file.Info(); err == nil {
-		s.Info = info
-	}
-	s.Attrs, _ = file.Attrs()
-	if k.Drop || !homeless && k.copied+s.Info.Size > copyBudget {
-		if s.Info.Size > k.DigestLimit {
-			return "", nil
-		}
-		return "", k.digest(file, s, io.Discard)
-	}
-	place, err = k.store(func(w io.Writer) error { return k.digest(file, s, w) })
-	if err == nil {
-		k.copied += s.Info.Size
-	}
-	return place, err
-}
-
-// digest reads a file to its end into w and notes its digests.
-func (k *Keeper) digest(file *safefile.File, s *Sealed, w io.Writer) error {
-	sum := snapshot.NewDigest()
-	writers := []io.Writer{sum, w}
-	var identity hash.Hash
-	if k.Identify != nil {
-		identity = k.Identify(s.Info.Size)
-		writers = append(writers, identity)
-	}
-	read, err := io.Copy(io.MultiWriter(writers...), io.NewSectionReader(readerAt{file}, 0, s.Info.Size))
-	if err != nil {
-		return err
-	}
-	if read != s.Info.Size {
-		return io.ErrUnexpectedEOF
-	}
-	sum.Sum(s.Digest[:0])
-	if identity != nil {
-		s.Identity = identity.Sum(nil)
-	}
-	return nil
-}
-
-// readerAt gives a file the contract of io.ReaderAt: a short read has a reason.
-type readerAt struct{ file *safefile.File }
-
-func (r readerAt) ReadAt(buf []byte, offset int64) (int, error) {
-	n, err := r.file.ReadAt(buf, offset)
-	if err == nil && n < len(buf) {
-		err = io.EOF
-	}
-	return n, err
-}
-
-// store writes a file into the session's store under the address of its
-// content and returns its path.
-func (k *Keeper) store(write func(io.Writer) error) (place string, err error) {
-	if err := os.MkdirAll(k.Store, 0o700); err != nil {
-		return "", fmt.Errorf("keep a displaced version: %w", err)
-	}
-	temp, err := os.CreateTemp(k.Store, incoming+"*") // mode 0600
-	if err != nil {
-		return "", fmt.Errorf("keep a displaced version: %w", err)
-	}
-	defer func() {
-		temp.Close()
-		if err != nil {
-			os.Remove(temp.Name())
-		}
-	}()
-	address := blake3.New()
-	if err := write(io.MultiWriter(temp, address)); err != nil {
-		return "", fmt.Errorf("keep a displaced version: %w", err)
-	}
-	if err := temp.Close(); err != nil {
-		return "", fmt.Errorf("keep a displaced version: %w", err)
-	}
-	var id snapshot.ID
-	address.Sum(id[:0])
-	place = filepath.Join(k.Store, id.String())
-	if err := os.Rename(temp.Name(), place); err != nil {
-		return "", fmt.Errorf("keep a displaced version: %w", err)
-	}
-	return place, nil
 }

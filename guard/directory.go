@@ -1,0 +1,105 @@
+package guard
+
+import (
+	"time"
+
+	"cage/internal/safefile"
+	"cage/rules"
+)
+
+// judgeDirectory judges a directory of a protected tree that the baseline
+// knows: it gets its owner and mode back. It reports false where the path is no
+// such directory, or another thing stands there.
+func (g *Guard) judgeDirectory(p rules.Path) bool {
+	if !g.tends(p) {
+		return false
+	}
+	same, stands := g.sameDirectory(p)
+	switch {
+	case !stands:
+		return false
+	case same:
+		g.settling.over(p)
+		g.whole(p)
+		return true
+	case !g.Restores:
+		g.settling.over(p)
+		return true
+	case !g.exiting && g.settling.hold(p, appeared, time.Now()):
+		return true // who makes a directory gives it its mode a moment later
+	}
+	g.settling.over(p)
+	verdict, _ := g.Plan.Classify(p)
+	g.noteReset(p, verdict, g.restorer.Reset(p).Err)
+	return true
+}
+
+// tends reports whether p is a directory whose owner and mode the guard keeps:
+// one of a protected tree that was there at the baseline.
+func (g *Guard) tends(p rules.Path) bool {
+	_, known := g.Manifest.Directory(p)
+	return known && g.Plan.Covers(p)
+}
+
+// sameDirectory compares a directory with its baseline. Where it cannot be
+// reached it stands, and is not the same.
+func (g *Guard) sameDirectory(p rules.Path) (same, stands bool) {
+	known, _ := g.Manifest.Directory(p)
+	dir, err := g.Trees.Dir(p)
+	if safefile.Missing(err) || safefile.Obstructed(err) {
+		return false, false
+	}
+	if err != nil {
+		return false, true
+	}
+	defer dir.Close()
+	now, err := dir.Info()
+	return err == nil && now.Perm == known.Perm && now.UID == known.UID && now.GID == known.GID, true
+}
+
+// noteResets notes that directories had to be opened up on the way to a path.
+func (g *Guard) noteResets(verdict rules.Verdict, dirs []rules.Path) {
+	for _, p := range dirs {
+		g.noteReset(p, verdict, nil)
+	}
+}
+
+// noteReset notes that a directory got its owner and mode back, or why not. It
+// is no round of a contest: git makes directories anew when it switches
+// branches.
+func (g *Guard) noteReset(p rules.Path, verdict rules.Verdict, err error) {
+	row := g.row(p, verdict, Modified)
+	if err != nil {
+		g.fail(row, err)
+		return
+	}
+	row.Outcome, row.Code = Reverted, ""
+	row.Restores++
+	if !g.exiting {
+		g.live++
+	}
+	g.emit(Restored{
+		Path: p, Verdict: verdict, Kind: Modified, Outcome: Reverted,
+		At: time.Now(), Live: !g.exiting, Directory: true,
+	})
+}
+
+// findDirectories looks at the directories of protected trees.
+func (g *Guard) findDirectories(found *findings) {
+	for _, p := range g.Manifest.Directories() {
+		if !g.Plan.Covers(p) {
+			continue
+		}
+		same, stands := g.sameDirectory(p)
+		switch {
+		case same || !stands:
+		case g.Restores:
+			found.dirty = append(found.dirty, p)
+		default:
+			verdict, _ := g.Plan.Classify(p)
+			found.observed = append(found.observed, observation{
+				path: p, verdict: verdict, kind: Modified, outcome: g.leave(verdict),
+			})
+		}
+	}
+}

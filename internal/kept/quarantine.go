@@ -1,0 +1,96 @@
+package kept
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"cage/internal/safefile"
+)
+
+// errNoQuarantine is returned outside git.
+var errNoQuarantine = errors.New("there is no git directory to hold a quarantine")
+
+// Dir opens the quarantine directory, which is made when it is first needed,
+// and made again when somebody took it away. The caller closes it.
+func (k *Keeper) Dir() (*safefile.Dir, error) {
+	if k.GitDir == nil {
+		return nil, errNoQuarantine
+	}
+	dir, err := k.GitDir.Dir(QuarantineName + "/" + k.Session)
+	if err == nil && private(dir) {
+		return dir, nil
+	}
+	if err == nil {
+		dir.Close()
+	}
+	top, err := k.GitDir.Dir("")
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close()
+	all, err := privateDir(top, QuarantineName)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Close()
+	return privateDir(all, k.Session)
+}
+
+const ownerOnly = 0o700
+
+func private(dir *safefile.Dir) bool {
+	info, err := dir.Info()
+	return err == nil && info.Perm == ownerOnly
+}
+
+// privateDir opens or makes a directory that its owner can enter and nobody
+// else.
+func privateDir(parent *safefile.Dir, name string) (*safefile.Dir, error) {
+	err := parent.Mkdir(name, ownerOnly, uint32(os.Geteuid()), uint32(os.Getegid()))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	dir, err := parent.Dir(name)
+	if err != nil || private(dir) {
+		return dir, err
+	}
+	if err := dir.Chmod(ownerOnly); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// lies opens the quarantine if a version still lies there by its name.
+func (k *Keeper) lies(v *Version) (dir *safefile.Dir, ok bool) {
+	if v.Quarantined == "" {
+		return nil, false
+	}
+	dir, err := k.Dir()
+	if err != nil {
+		return nil, false
+	}
+	info, err := dir.Stat(v.Quarantined)
+	if err != nil || info.Inode != v.Info.Inode {
+		dir.Close()
+		return nil, false
+	}
+	return dir, true
+}
+
+// removeQuarantine removes the session's folder and the one above it, as far
+// as they are empty.
+func (k *Keeper) removeQuarantine() {
+	if k.GitDir == nil {
+		return
+	}
+	if all, err := k.GitDir.Dir(QuarantineName); err == nil {
+		_ = all.RemoveDir(k.Session) // not empty: something is kept there
+		all.Close()
+	}
+	if top, err := k.GitDir.Dir(""); err == nil {
+		_ = top.RemoveDir(QuarantineName) // not empty: other sessions keep something
+		top.Close()
+	}
+}

@@ -1,0 +1,187 @@
+package kept
+
+import (
+	"errors"
+	"hash"
+	"io"
+
+	"cage/internal/safefile"
+	"cage/snapshot"
+)
+
+// errTooLarge is the fate of what has no place of its own and is too large to
+// be copied.
+var errTooLarge = errors.New("keep a displaced version: it is too large to be copied")
+
+// errTakenAway is the fate of what somebody took out of the quarantine.
+var errTakenAway = errors.New("keep a displaced version: somebody took it out of the quarantine")
+
+// seal says where a version is for good. It reports false where that has to
+// wait: somebody still writes it, or nothing takes a copy of it now. At the end
+// it is taken as it is.
+func (k *Keeper) seal(v *Version, last bool) (Sealed, bool) {
+	s := Sealed{Tag: v.Tag, Path: v.Path, Info: v.Info}
+	switch {
+	case v.Content != nil:
+		return s, k.sealContent(v.Content, &s) || last
+	case v.Beside != "":
+		s.Place = v.Beside
+		return s, true
+	}
+	dir, lies := k.lies(v)
+	if lies {
+		defer dir.Close()
+		s.Place = dir.Abs(v.Quarantined)
+	}
+	switch {
+	case v.Info.Kind == safefile.Regular:
+		return s, k.sealFile(v, dir, &s, last)
+	case !lies:
+		s.Err = errTakenAway
+	case v.Info.Kind == safefile.Symlink:
+		if target, err := dir.Readlink(v.Quarantined); err == nil {
+			s.Digest = snapshot.DigestOfLink(target)
+		}
+	}
+	return s, true
+}
+
+// sealContent copies what was only held in memory and reports whether it could.
+func (k *Keeper) sealContent(content []byte, s *Sealed) bool {
+	s.Digest = snapshot.DigestOf(content)
+	if k.Identify != nil {
+		h := k.Identify(int64(len(content)))
+		h.Write(content)
+		s.Identity = h.Sum(nil)
+	}
+	if k.Drop {
+		return true
+	}
+	s.Place, s.Err = k.storeHomeless(func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+	return s.Err == nil
+}
+
+// sealFile copies a regular file. One that lies in the quarantine stays there
+// where it cannot be copied.
+func (k *Keeper) sealFile(v *Version, dir *safefile.Dir, s *Sealed, last bool) bool {
+	if err := v.open(dir); err != nil {
+		if errors.Is(err, safefile.ErrBusy) && !last {
+			return false
+		}
+		s.Err = err
+		if k.Drop && dir != nil {
+			s.Place, s.Err = "", dir.Remove(v.Quarantined)
+		}
+		return true
+	}
+	if !last && v.File.BeingWritten() {
+		return false
+	}
+	place, err := k.copyOut(v.File, s, dir != nil)
+	if !last && (err != nil && dir == nil || changedSince(v.File, s)) {
+		return false
+	}
+	v.File.Close()
+	s.Err = err
+	if place != "" || k.Drop {
+		s.Place = place
+		if dir != nil {
+			_ = dir.Remove(v.Quarantined) // else it is kept twice
+		}
+	}
+	return true
+}
+
+// open opens the file if it is not open yet.
+func (v *Version) open(dir *safefile.Dir) error {
+	switch {
+	case v.File != nil:
+		return nil
+	case dir == nil && v.Quarantined == "":
+		return errTooLarge
+	case dir == nil:
+		return errTakenAway
+	}
+	file, _, err := dir.Open(v.Quarantined)
+	if err == nil {
+		v.File = file
+	}
+	return err
+}
+
+// copyOut copies a regular file into the store and takes its digests on the
+// way. What is dropped, or stays where it lies because of the budget, only has
+// its digests taken.
+func (k *Keeper) copyOut(file *safefile.File, s *Sealed, lies bool) (place string, err error) {
+	if info, err := file.Info(); err == nil {
+		s.Info = info
+	}
+	s.Attrs, _ = file.Attrs()
+	write := func(w io.Writer) error { return k.digest(file, s, w) }
+	switch {
+	case k.Drop || lies && k.copied+s.Info.Size > copyBudget:
+		return "", k.digestOnly(file, s)
+	case s.Info.Size > copyBudget:
+		return "", errTooLarge
+	case lies:
+		if place, err = store(k.Store, write); err != nil {
+			_ = k.digestOnly(file, s) // the store's error says more
+		}
+	default:
+		place, err = k.storeHomeless(write)
+	}
+	if err == nil {
+		k.copied += s.Info.Size
+	}
+	return place, err
+}
+
+// changedSince reports whether somebody wrote the file after it was looked at.
+func changedSince(file *safefile.File, s *Sealed) bool {
+	now, err := file.Info()
+	return err == nil && (now.Size != s.Info.Size || now.MTime != s.Info.MTime)
+}
+
+func (k *Keeper) digestOnly(file *safefile.File, s *Sealed) error {
+	if s.Info.Size > k.DigestLimit {
+		return nil
+	}
+	return k.digest(file, s, io.Discard)
+}
+
+// digest reads a file to its end into w and notes its digests.
+func (k *Keeper) digest(file *safefile.File, s *Sealed, w io.Writer) error {
+	sum := snapshot.NewDigest()
+	writers := []io.Writer{sum, w}
+	var identity hash.Hash
+	if k.Identify != nil {
+		identity = k.Identify(s.Info.Size)
+		writers = append(writers, identity)
+	}
+	read, err := io.Copy(io.MultiWriter(writers...), io.NewSectionReader(readerAt{file}, 0, s.Info.Size))
+	if err != nil {
+		return err
+	}
+	if read != s.Info.Size {
+		return io.ErrUnexpectedEOF
+	}
+	sum.Sum(s.Digest[:0])
+	if identity != nil {
+		s.Identity = identity.Sum(nil)
+	}
+	return nil
+}
+
+// readerAt gives a file the contract of io.ReaderAt: a short read has a reason.
+type readerAt struct{ file *safefile.File }
+
+func (r readerAt) ReadAt(buf []byte, offset int64) (int, error) {
+	n, err := r.file.ReadAt(buf, offset)
+	if err == nil && n < len(buf) {
+		err = io.EOF
+	}
+	return n, err
+}

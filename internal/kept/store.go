@@ -1,0 +1,63 @@
+package kept
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"cage/snapshot"
+
+	"github.com/zeebo/blake3"
+)
+
+// incoming starts the name of a copy that is being written.
+const incoming = "incoming-"
+
+// storeHomeless stores what has no other place to be, in the spare folder if
+// need be.
+func (k *Keeper) storeHomeless(write func(io.Writer) error) (place string, err error) {
+	place, err = store(k.Store, write)
+	if err == nil {
+		return place, nil
+	}
+	if spare, spareErr := store(k.Spare, write); spareErr == nil {
+		return spare, nil
+	}
+	return "", err
+}
+
+// store writes a file into a folder, which is made if it is not there, under
+// the address of its content, and returns its path.
+func store(folder string, write func(io.Writer) error) (place string, err error) {
+	fail := func(err error) (string, error) {
+		return "", fmt.Errorf("keep a displaced version: %w", err)
+	}
+	if err := os.MkdirAll(folder, ownerOnly); err != nil {
+		return fail(err)
+	}
+	temp, err := os.CreateTemp(folder, incoming+"*") // mode 0600
+	if err != nil {
+		return fail(err)
+	}
+	defer func() {
+		temp.Close()
+		if err != nil {
+			os.Remove(temp.Name())
+		}
+	}()
+	address := blake3.New()
+	if err := write(io.MultiWriter(temp, address)); err != nil {
+		return fail(err)
+	}
+	if err := temp.Close(); err != nil {
+		return fail(err)
+	}
+	var id snapshot.ID
+	address.Sum(id[:0])
+	place = filepath.Join(folder, id.String())
+	if err := os.Rename(temp.Name(), place); err != nil {
+		return fail(err)
+	}
+	return place, nil
+}
