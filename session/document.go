@@ -18,7 +18,7 @@ import (
 // report maps what happened into the document. The guard's loop has ended.
 func (s *session) report() *report.Document {
 	rows := s.guard.Rows()
-	s.skip(s.guard.Denied())
+	s.noteSkipped(s.guard.Denied())
 	d := &report.Document{
 		Command:        s.Command[0],
 		Root:           s.layout.Root,

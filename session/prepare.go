@@ -282,7 +282,7 @@ func (s *session) skip(denied []rules.Path) error {
 		if s.plan.Covers(dir) || s.plan.Leads(dir) {
 			return &snapshot.EntryError{Path: dir, Err: syscall.EACCES}
 		}
-		s.skip([]rules.Path{dir})
+		s.noteSkipped([]rules.Path{dir})
 		s.warnings = append(s.warnings,
 			"cannot enter "+named(s.layout, dir)+": what it holds is not protected in this run")
 	}
@@ -290,8 +290,8 @@ func (s *session) skip(denied []rules.Path) error {
 	return nil
 }
 
-// skip notes directories that could not be scanned, each once.
-func (s *session) skip(dirs []rules.Path) {
+// noteSkipped notes directories that could not be scanned, each once.
+func (s *session) noteSkipped(dirs []rules.Path) {
 	for _, dir := range dirs {
 		if !slices.Contains(s.skipped, dir) {
 			s.skipped = append(s.skipped, dir)

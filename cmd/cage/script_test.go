@@ -32,8 +32,9 @@ import (
 //	                                   owners, times, attributes
 //	same <name>                        wants them to be as remembered
 //
-// and those of script_refuse_test.go for calls that are refused, of
-// script_fight_test.go for the session log.
+// those of script_refuse_test.go for calls that are refused, of
+// script_fight_test.go for the session log, and of script_restore_test.go for
+// displaced versions.
 //
 // Every report that is looked at is validated against the schema first.
 
@@ -107,6 +108,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"misused": cmdMisused,
 
 		"logged": cmdLogged,
+
+		"displaced": cmdDisplaced,
 	}
 }
 

@@ -34,6 +34,9 @@ func tamper(args []string) error {
 	if done, err := tamperFight(form, rest); done {
 		return err
 	}
+	if known, err := tamperRestore(form, rest); known {
+		return err
+	}
 	return fmt.Errorf("no such form: %q", args)
 }
 
