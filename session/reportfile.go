@@ -55,31 +55,41 @@ func openReportFile(named string) (*reportFile, error) {
 	if base == "" || base == "." || base == ".." {
 		return nil, reportFileRefusal(named, "is a directory", "name a file in it", nil)
 	}
-	place, err := physicalDir(dir)
+	place, root, err := openDir(dir)
 	if err != nil {
-		return nil, reportFileRefusal(named, "lies in a directory that cannot be entered", "make the directory first, or name another", err)
+		return nil, reportFileRefusal(named, "lies in a directory that cannot be opened", "make the directory first, or name another", err)
 	}
-	info, err := os.Lstat(filepath.Join(place, base))
-	if err == nil && !info.Mode().IsRegular() {
-		return nil, reportFileRefusal(named, "is no regular file", "name a regular file, or one that does not exist", nil)
+	f := &reportFile{named: named, place: place, base: base, dir: root}
+	if err := f.replaceable(); err != nil {
+		root.Close()
+		return nil, err
 	}
-	if err := unix.Faccessat(unix.AT_FDCWD, place, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-		return nil, reportFileRefusal(named, "lies in a directory that cannot be written", "name a file in a directory that you can write", err)
-	}
-	root, err := os.OpenRoot(place)
-	if err != nil {
-		return nil, reportFileRefusal(named, "lies in a directory that cannot be opened", "name a file in a directory that you can read", err)
-	}
-	return &reportFile{named: named, place: place, base: base, dir: root}, nil
+	return f, nil
 }
 
-// physicalDir returns the absolute path, without symlinks, of a directory.
-func physicalDir(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
+// openDir opens a directory and returns its absolute path without symlinks.
+func openDir(name string) (place string, root *os.Root, err error) {
+	if place, err = filepath.Abs(name); err != nil {
+		return "", nil, err
 	}
-	return filepath.EvalSymlinks(abs)
+	if place, err = filepath.EvalSymlinks(place); err != nil {
+		return "", nil, err
+	}
+	root, err = os.OpenRoot(place)
+	return place, root, err
+}
+
+// replaceable refuses what stands there if it is no file, and a directory in
+// which nothing can be replaced.
+func (f *reportFile) replaceable() error {
+	info, err := f.dir.Lstat(f.base)
+	if err == nil && !info.Mode().IsRegular() {
+		return reportFileRefusal(f.named, "is no regular file", "name a regular file, or one that does not exist", nil)
+	}
+	if err := unix.Faccessat(unix.AT_FDCWD, f.place, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return reportFileRefusal(f.named, "lies in a directory that cannot be written", "name a file in a directory that you can write", err)
+	}
+	return nil
 }
 
 // fits refuses a report file on a path that a rule protects or in a git

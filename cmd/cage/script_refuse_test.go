@@ -23,6 +23,8 @@ import (
 //	    never runs, the exit code is 2, stderr is one line with the code and the
 //	    message, a regular expression, and one with a fix, and stdout and the
 //	    report file hold the same in a valid document
+//	unfit <message> <file>
+//	    the same for a --report-file that is not taken, which is not written
 //	misused <message> [args...]
 //	    runs the cage with these arguments: nothing runs, the exit code is 2,
 //	    stderr is one line, stdout nothing
@@ -37,26 +39,39 @@ func cmdRefuses(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: refuses <code> <message> [flags...]")
 	}
-	code, message, flags := args[0], wholeText(ts, args[1]), args[2:]
 	file := filepath.Join(ts.Getenv("WORK"), "refusal.json")
-	call := append(flags, "--json", "--report-file", file, "--", "touch", markOf(ts))
-	stdout, stderr := refused(ts, call)
-
-	lines := strings.SplitAfter(strings.TrimSuffix(stderr, "\n"), "\n")
-	prefix := "cage: [" + code + "] "
-	if !strings.HasPrefix(lines[0], prefix) || len(lines) != 2 || !strings.HasPrefix(lines[1], "fix: ") {
-		ts.Fatalf("stderr is not one line with %s and one with a fix:\n%s", code, stderr)
-	}
-	if text := strings.TrimSpace(strings.TrimPrefix(lines[0], prefix)); !message.MatchString(text) {
-		ts.Fatalf("the message is not %q:\n%s", args[1], text)
-	}
-	refusalDocument(ts, code, []byte(stdout))
+	stdout := wantRefusal(ts, args[0], args[1], append(args[2:], "--report-file", file))
 	written, err := os.ReadFile(file)
 	ts.Check(err)
 	if !bytes.Equal(written, []byte(stdout)) {
 		ts.Fatalf("the report file differs from stdout:\n%s", written)
 	}
 	ts.Check(os.Remove(file))
+}
+
+func cmdUnfit(ts *testscript.TestScript, neg bool, args []string) {
+	noNegation(ts, neg)
+	if len(args) != 2 {
+		ts.Fatalf("usage: unfit <message> <file>")
+	}
+	wantRefusal(ts, "GXT_CAGE_REPORT_FILE_INVALID", args[0], []string{"--report-file", args[1]})
+}
+
+// wantRefusal runs the cage with flags and wants it refused for everybody: the
+// lines on stderr, and the document on stdout, which it returns.
+func wantRefusal(ts *testscript.TestScript, code, pattern string, flags []string) (document string) {
+	message := wholeText(ts, pattern)
+	stdout, stderr := refused(ts, append(flags, "--json", "--", "touch", markOf(ts)))
+	lines := strings.SplitAfter(strings.TrimSuffix(stderr, "\n"), "\n")
+	prefix := "cage: [" + code + "] "
+	if !strings.HasPrefix(lines[0], prefix) || len(lines) != 2 || !strings.HasPrefix(lines[1], "fix: ") {
+		ts.Fatalf("stderr is not one line with %s and one with a fix:\n%s", code, stderr)
+	}
+	if text := strings.TrimSpace(strings.TrimPrefix(lines[0], prefix)); !message.MatchString(text) {
+		ts.Fatalf("the message is not %q:\n%s", pattern, text)
+	}
+	refusalDocument(ts, code, []byte(stdout))
+	return stdout
 }
 
 func cmdMisused(ts *testscript.TestScript, neg bool, args []string) {

@@ -105,6 +105,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"same":   cmdSame,
 
 		"refuses": cmdRefuses,
+		"unfit":   cmdUnfit,
 		"misused": cmdMisused,
 
 		"logged": cmdLogged,
