@@ -20,15 +20,11 @@ type ground struct {
 	reaper *proc.Reaper
 	layout rules.Layout
 	git    rules.Git
-	// repo is nil outside git, and so is early.
-	repo  *gitrepo.Repo
-	early *gitrepo.Early
+	// repo is nil outside git.
+	repo *gitrepo.Repo
 }
 
 func (g *ground) close() {
-	if g.early != nil {
-		g.early.Forget()
-	}
 	if g.reaper != nil {
 		g.reaper.Close()
 	}
@@ -73,11 +69,12 @@ func (g *ground) surveyGit(ctx context.Context, dir, dotGit, searchPath string) 
 	if err != nil {
 		return refusal(codeGit, "install git, or put it into PATH outside "+report.Quote(top), err)
 	}
-	g.early = gitrepo.AskEarly(ctx, g.runHelper, binary, dotGit)
+	early := gitrepo.AskEarly(ctx, g.runHelper, binary, dotGit)
+	defer early.Forget()
 	if g.repo, err = gitrepo.Discover(ctx, g.runHelper, binary, dir); err != nil {
 		return gitRefusal(err)
 	}
-	config, err := g.early.Config(ctx, g.repo)
+	config, err := early.Config(ctx, g.repo)
 	if err != nil {
 		return gitRefusal(err)
 	}

@@ -129,7 +129,7 @@ func (s *session) askStartRefs(ctx context.Context) (answer func() gitrepo.Refs,
 	ctx, cancel := context.WithCancel(ctx)
 	answered := make(chan gitrepo.Refs, 1)
 	go func() {
-		refs, err := s.early.StartRefs(ctx, s.repo)
+		refs, err := s.repo.StartRefs(ctx)
 		if err != nil {
 			refs = nil // then no change counts as a branch switch
 		}

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whatever stands at `.git`, the early answers are those that the repository
+// Whatever stands at `.git`, the early answer is the one that the repository
 // gives, and where it is the plain one nothing is asked twice.
-func TestEarlyAnswersAreTheRepositorys(t *testing.T) {
+func TestEarlyAnswerIsTheRepositorys(t *testing.T) {
 	alone(t)
 	base := physicalTemp(t)
 	main := initRepo(t, base+"/main")
@@ -28,10 +28,10 @@ func TestEarlyAnswersAreTheRepositorys(t *testing.T) {
 		dir   string
 		calls int64
 	}{
-		"plain":                   {main, 3},
-		"below the top":           {mkdir(t, main+"/x/y"), 3},
-		"worktree":                {base + "/linked", 3},
-		"git directory elsewhere": {base + "/apart", 4}, // no commit: HEAD is asked for too
+		"plain":                   {main, 2},
+		"below the top":           {mkdir(t, main+"/x/y"), 2},
+		"worktree":                {base + "/linked", 2},
+		"git directory elsewhere": {base + "/apart", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int64
@@ -50,29 +50,26 @@ func TestEarlyAnswersAreTheRepositorys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			config, errC := early.Config(ctx, repo)
-			refs, errR := early.StartRefs(ctx, repo)
-			if errC != nil || errR != nil {
-				t.Fatal(errC, errR)
+			config, err := early.Config(ctx, repo)
+			if err != nil {
+				t.Fatal(err)
 			}
 			if got := calls.Load(); got != want.calls {
 				t.Errorf("%d calls, want %d", got, want.calls)
 			}
-			wantConfig, errC := repo.Config(ctx)
-			wantRefs, errR := repo.StartRefs(ctx)
-			if errC != nil || errR != nil {
-				t.Fatal(errC, errR)
+			wantConfig, err := repo.Config(ctx)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(config, wantConfig) || !reflect.DeepEqual(refs, wantRefs) {
-				t.Errorf("got %+v and %v, want %+v and %v", config, refs, wantConfig, wantRefs)
+			if !reflect.DeepEqual(config, wantConfig) {
+				t.Errorf("got %+v, want %+v", config, wantConfig)
 			}
 		})
 	}
 }
 
-// A repository inside another is not taken for it, nor one that git finds by
-// another way than by the `.git` above.
-func TestEarlyAnswersOfAnotherRepositoryDoNotCount(t *testing.T) {
+// What was asked of one repository is not taken for the answer of another.
+func TestEarlyAnswerOfAnotherRepositoryDoesNotCount(t *testing.T) {
 	alone(t)
 	base := physicalTemp(t)
 	asked, other := initRepo(t, base+"/asked"), initRepo(t, base+"/other")
@@ -96,7 +93,7 @@ func TestEarlyAnswersOfAnotherRepositoryDoNotCount(t *testing.T) {
 
 // What nobody waits for any more is ended: git would read this configuration
 // for ever.
-func TestForgetEndsTheQuestions(t *testing.T) {
+func TestForgetEndsTheQuestion(t *testing.T) {
 	alone(t)
 	r := initRepo(t, physicalTemp(t))
 	fifo := filepath.Join(r, "fifo")
@@ -118,30 +115,21 @@ func TestForgetEndsTheQuestions(t *testing.T) {
 	early.Forget()
 }
 
-// The early questions run nothing either; the options and the environment are
-// those of every question.
-func TestEarlyQuestionsAreQuiet(t *testing.T) {
+// The early question has the environment of every other.
+func TestEarlyQuestionIsQuiet(t *testing.T) {
 	alone(t)
 	r := initRepo(t, physicalTemp(t))
 	t.Setenv("GIT_DIR", "/nowhere")
-	calls := make(chan Call, 8)
+	var env string
 	early := AskEarly(context.Background(), func(ctx context.Context, c Call) (Result, error) {
-		calls <- c
+		env = strings.Join(c.Env, "\n")
 		return Exec(ctx, c)
 	}, realGit(t), r+"/.git")
-	repo := &Repo{Root: r, GitDir: r + "/.git", CommonDir: r + "/.git"}
-	if _, err := early.Config(context.Background(), repo); err != nil {
+	defer early.Forget()
+	if _, err := early.Config(context.Background(), &Repo{Root: r, GitDir: r + "/.git", CommonDir: r + "/.git"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := early.StartRefs(context.Background(), repo); err != nil {
-		t.Error(err)
-	}
-	early.Forget()
-	close(calls)
-	for c := range calls {
-		env := strings.Join(c.Env, "\n")
-		if strings.Contains(env, "/nowhere") || !strings.Contains(env, "GIT_DIR="+r+"/.git") || !strings.Contains(env, "GIT_NO_LAZY_FETCH=1") {
-			t.Errorf("%q is asked in the environment %q", c.Args, c.Env)
-		}
+	if strings.Contains(env, "/nowhere") || !strings.Contains(env, "GIT_DIR="+r+"/.git") || !strings.Contains(env, "GIT_NO_LAZY_FETCH=1") {
+		t.Errorf("git is asked in the environment %q", env)
 	}
 }
