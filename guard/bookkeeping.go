@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"cage/internal/gitrepo"
@@ -20,44 +21,120 @@ const parseFor = 2 * time.Second
 // configBytes bounds the size of a configuration that is looked into: 1 MiB.
 const configBytes = 1 << 20
 
+// Bounds of what waits for git's answer and of the answers that are remembered.
+const (
+	maxConfigBacklog = 64 << 20 // bytes
+	maxConfigAnswers = 4096
+)
+
+// suspicion is how long a harmful configuration that was gone again when git
+// had read it has the next change undone without a question.
+const suspicion = time.Second
+
 // configCheck is the state of the question whether a change of git's config is
-// git's own bookkeeping. git answers it, beside the loop.
+// git's own bookkeeping. git answers it, beside the loop, of every content that
+// was seen: none can hide behind another that stands there when the answer
+// comes.
 type configCheck struct {
 	done    chan configVerdict
 	running bool
-	answer  *configVerdict
+	// backlog are contents that git has not judged, the youngest last, and size
+	// is that of all together.
+	backlog []config
+	size    int
+	// harmless are git's answers.
+	harmless map[snapshot.Digest]bool
+	// suspect says until when the next change is harmful whatever it is.
+	suspect time.Time
+}
+
+// config is one content of git's config.
+type config struct {
+	digest  snapshot.Digest
+	content []byte
 }
 
 type configVerdict struct {
-	content  string
+	digest   snapshot.Digest
 	harmless bool
+	// failed says that git gave no answer: to be safe that is a bad one, but
+	// only this time.
+	failed bool
 }
 
 // isBookkeeping reports whether a change of git's config is kept, or may be:
-// then the answer comes later and the path is judged again. Content that
-// changed while git was asked is asked about anew, but only after a good
-// answer: who changes it faster than git reads gains nothing.
+// then the answer comes later and the path is judged again.
 func (g *Guard) isBookkeeping(ctx context.Context, e *snapshot.Entry, sight snapshot.Sight) bool {
 	content, ok := g.candidate(e, sight)
 	if !ok {
 		return false
 	}
+	c := &g.config
 	if g.exiting {
-		verdict := g.parseBoth(ctx, content)
-		g.config.answer = &verdict
+		return g.judgeLastConfig(ctx, e, content)
 	}
-	if answer := g.config.answer; answer != nil {
-		g.config.answer = nil
-		if !answer.harmless {
-			return false
-		}
-		if answer.content == string(content) {
-			g.keepConfig(e, content)
-			return true
-		}
+	if time.Now().Before(c.suspect) {
+		c.suspect = time.Time{}
+		return false
 	}
-	g.askGit(ctx, content)
+	now := config{snapshot.DigestOf(content), content}
+	harmless, judged := c.harmless[now.digest]
+	switch {
+	case judged && !harmless:
+		return false
+	case judged && len(c.backlog) == 0:
+		g.keepConfig(e, content)
+		return true
+	case !judged && !c.put(now):
+		return false
+	}
+	g.askGit(ctx)
 	return true
+}
+
+// judgeLastConfig judges what is left of the config when the command has ended.
+func (g *Guard) judgeLastConfig(ctx context.Context, e *snapshot.Entry, content []byte) bool {
+	if !g.parseBoth(ctx, content).harmless {
+		return false
+	}
+	g.keepConfig(e, content)
+	return true
+}
+
+// put adds a content to those that git is asked about, to be the next. It
+// reports false where more waits than anybody writes who keeps books.
+func (c *configCheck) put(now config) bool {
+	c.drop(now.digest)
+	c.backlog = append(c.backlog, now)
+	c.size += len(now.content)
+	if c.size <= maxConfigBacklog {
+		return true
+	}
+	c.backlog, c.size = nil, 0
+	return false
+}
+
+func (c *configCheck) drop(digest snapshot.Digest) {
+	i := slices.IndexFunc(c.backlog, func(waiting config) bool { return waiting.digest == digest })
+	if i >= 0 {
+		c.size -= len(c.backlog[i].content)
+		c.backlog = slices.Delete(c.backlog, i, i+1)
+	}
+}
+
+// learn notes an answer.
+func (c *configCheck) learn(v configVerdict, now time.Time) {
+	c.drop(v.digest)
+	if !v.harmless {
+		c.suspect = now.Add(suspicion)
+	}
+	if v.failed {
+		return
+	}
+	if len(c.harmless) >= maxConfigAnswers {
+		clear(c.harmless)
+	}
+	c.harmless[v.digest] = v.harmless
 }
 
 // candidate returns the content of git's config where nothing but its content
@@ -75,11 +152,14 @@ func (g *Guard) harmless(ctx context.Context, e *snapshot.Entry, sight snapshot.
 	return ok && g.parseBoth(ctx, content).harmless
 }
 
-func (g *Guard) askGit(ctx context.Context, content []byte) {
-	if g.config.running {
+// askGit has git judge the youngest content that waits: most likely it is what
+// stands there.
+func (g *Guard) askGit(ctx context.Context) {
+	if g.config.running || len(g.config.backlog) == 0 {
 		return
 	}
 	g.config.running = true
+	content := g.config.backlog[len(g.config.backlog)-1].content
 	g.beside.Add(1)
 	go func() {
 		defer g.beside.Done()
@@ -116,22 +196,24 @@ func (g *Guard) read(p rules.Path) ([]byte, bool) {
 func (g *Guard) parseBoth(ctx context.Context, content []byte) configVerdict {
 	ctx, cancel := context.WithTimeout(ctx, parseFor)
 	defer cancel()
-	verdict := configVerdict{content: string(content)}
+	verdict := configVerdict{digest: snapshot.DigestOf(content), failed: true}
 	before, _ := g.Store.Get(g.startConfig)
 	old, err := g.Git.ParseConfig(ctx, before)
 	if err != nil {
 		return verdict
 	}
 	now, err := g.Git.ParseConfig(ctx, content)
+	verdict.failed = ctx.Err() != nil
 	verdict.harmless = err == nil && gitrepo.Bookkeeping(old, now)
 	return verdict
 }
 
 // takeConfigVerdict has the config judged by git's answer.
-func (g *Guard) takeConfigVerdict(v configVerdict) {
+func (g *Guard) takeConfigVerdict(ctx context.Context, v configVerdict) {
 	g.config.running = false
-	g.config.answer = &v
+	g.config.learn(v, time.Now())
 	g.dirty.add(gitConfig())
+	g.askGit(ctx)
 }
 
 // keepConfig makes git's own change the state that later restores put back.

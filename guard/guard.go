@@ -112,6 +112,7 @@ func New(o Options) *Guard {
 	}
 	g.rescan.done = make(chan findings, 1)
 	g.config.done = make(chan configVerdict, 1)
+	g.config.harmless = make(map[snapshot.Digest]bool)
 	return g
 }
 
@@ -143,7 +144,7 @@ func (g *Guard) Run(ctx context.Context) {
 			g.takeFindings(ctx, found)
 			g.planRescan(timers)
 		case verdict := <-g.config.done:
-			g.takeConfigVerdict(verdict)
+			g.takeConfigVerdict(ctx, verdict)
 		case <-g.Keeper.Ready():
 			g.takeSealed()
 		case request := <-g.requests:
