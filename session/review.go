@@ -9,6 +9,7 @@ import (
 
 	"cage/internal/proc"
 	"cage/report"
+	"cage/rules"
 	"cage/snapshot"
 )
 
@@ -39,6 +40,22 @@ func Recover(ctx context.Context, o ReviewOptions) (*report.Recovery, error) {
 }
 
 func (s *session) recover(ctx context.Context, decision Decision) error {
+	if err := s.locate(ctx); err != nil {
+		return err
+	}
+	_, err := s.takeOver(ctx, decision)
+	if err == nil && s.recovered != nil && s.recovered.Lost {
+		err = s.unnote() // a person was told
+	}
+	for _, warning := range s.warnings {
+		io.WriteString(s.Messages, report.Warning(warning)) // nobody to tell if it fails
+	}
+	return err
+}
+
+// locate finds the root of the current directory, by an unfinished session's
+// note where git gives no answer.
+func (s *session) locate(ctx context.Context) error {
 	var err error
 	if s.dir, err = os.Getwd(); err != nil {
 		return refusal(codeRoot, "change into a directory that exists", fmt.Errorf("find the current directory: %w", err))
@@ -47,19 +64,22 @@ func (s *session) recover(ctx context.Context, decision Decision) error {
 		return fmt.Errorf("take charge of child processes: %w", err)
 	}
 	env := variables(s.Env)
-	broken := s.survey(ctx, s.dir, env["PATH"])
-	if broken != nil && !s.standAsNoted() {
+	if broken := s.survey(ctx, s.dir, env["PATH"]); broken != nil && !s.standAsNoted() {
 		return broken
 	}
 	s.places = choosePlaces(s.layout, env)
-	_, err = s.takeOver(ctx, decision)
-	if err == nil && s.recovered != nil && s.recovered.Lost {
-		err = s.unnote() // a person was told
+	return nil
+}
+
+// Locate returns where a session started in the current directory would stand,
+// and the temporary directory it would use. An error is a *Refusal.
+func Locate(ctx context.Context, env []string) (layout rules.Layout, temp string, err error) {
+	s := &session{Options: Options{Env: env}}
+	defer s.ground.close()
+	if err := s.locate(ctx); err != nil {
+		return rules.Layout{}, "", s.refuse(err)
 	}
-	for _, warning := range s.warnings {
-		io.WriteString(s.Messages, report.Warning(warning)) // nobody to tell if it fails
-	}
-	return err
+	return s.layout, s.temp, nil
 }
 
 // closeGround lets go of the root: what a recovery leaves is no session.

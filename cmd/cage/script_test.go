@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -81,7 +83,26 @@ func setUpScript(env *testscript.Env) error {
 	env.Setenv("/e", "\x1b")
 	env.Setenv("MARK", filepath.Join(env.WorkDir, "the-command-ran"))
 	env.Values[snapshotsKey{}] = make(map[string]string)
+	env.Defer(func() { forgetNotes(env.WorkDir) })
 	return nil
+}
+
+// forgetNotes removes what the state folder in the user's home knows of sessions
+// in a script's folder: those that the script killed for good.
+func forgetNotes(below string) {
+	me, err := user.Current()
+	if err != nil {
+		return
+	}
+	notes, err := filepath.Glob(filepath.Join(me.HomeDir, ".local/state/cage/roots/*"))
+	if err != nil {
+		return
+	}
+	for _, note := range notes {
+		if data, err := os.ReadFile(note); err == nil && bytes.Contains(data, []byte(below)) {
+			os.Remove(note)
+		}
+	}
 }
 
 // scriptCondition knows `[root]`, beside testscript's own `[exec:name]` and
