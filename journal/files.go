@@ -13,6 +13,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The files of a journal. Each JSON file has a sidecar with its SHA-256.
@@ -52,7 +53,7 @@ func ours(name string) bool {
 	return name == lockName || name == packName || name == baselineName || name == sessionName
 }
 
-// durability says whether a file must survive a power cut.
+// durability says whether files must survive a power cut.
 type durability bool
 
 const (
@@ -60,58 +61,97 @@ const (
 	cached  durability = false
 )
 
-// writeFile writes a file under a temporary name and renames it in, so that
-// its name never names half of it.
-func writeFile(dir *os.Root, name string, how durability, write func(*os.File) error) (err error) {
+// batch writes files under temporary names and renames them in together, in
+// the order they were added, so that no name ever names half a file. Forcing
+// them to disk side by side costs little more than one of them: the file
+// system commits them together.
+type batch struct {
+	dir   *os.Root
+	names []string
+	files []*os.File
+}
+
+// add writes a file. After an error the batch is to be discarded.
+func (b *batch) add(name string, write func(*os.File) error) error {
 	const ownerReadWrite = 0o600
 	temp := name + tempSuffix
-	if err := dir.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := b.dir.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerReadWrite)
+	f, err := b.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerReadWrite)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(write(f), force(f, how), f.Close()); err != nil {
-		return errors.Join(err, dir.Remove(temp))
-	}
-	return dir.Rename(temp, name)
+	b.names, b.files = append(b.names, name), append(b.files, f)
+	return write(f)
 }
 
-func force(f *os.File, how durability) error {
-	if how == cached {
-		return nil
-	}
-	return f.Sync()
-}
-
-// writePair writes a JSON file and before it its sidecar: whoever finds the
-// file finds the sidecar too. A durable pair's names are forced to disk with
-// the directory.
-func writePair(dir *os.Root, name string, value any, how durability) error {
+// addPair writes a JSON file and before it its sidecar: whoever finds the file
+// finds the sidecar too.
+func (b *batch) addPair(name string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(data)
-	side := hex.EncodeToString(sum[:]) + "\n"
-	if err := writeBytes(dir, sidecar(name), []byte(side), how); err != nil {
+	if err := b.addBytes(sidecar(name), []byte(hex.EncodeToString(sum[:])+"\n")); err != nil {
 		return err
 	}
-	if err := writeBytes(dir, name, data, how); err != nil {
-		return err
-	}
-	if how == cached {
-		return nil
-	}
-	return syncDir(dir)
+	return b.addBytes(name, data)
 }
 
-func writeBytes(dir *os.Root, name string, data []byte, how durability) error {
-	return writeFile(dir, name, how, func(f *os.File) error {
+func (b *batch) addBytes(name string, data []byte) error {
+	return b.add(name, func(f *os.File) error {
 		_, err := f.Write(data)
 		return err
 	})
+}
+
+// commit gives the files their names.
+func (b *batch) commit(how durability) error {
+	if err := errors.Join(b.force(how), b.close()); err != nil {
+		return err
+	}
+	for _, name := range b.names {
+		if err := b.dir.Rename(name+tempSuffix, name); err != nil {
+			return err
+		}
+	}
+	b.names = nil
+	if how == cached {
+		return nil
+	}
+	return syncDir(b.dir)
+}
+
+func (b *batch) force(how durability) error {
+	if how == cached {
+		return nil
+	}
+	errs := make([]error, len(b.files))
+	var all sync.WaitGroup
+	for i, f := range b.files {
+		all.Go(func() { errs[i] = f.Sync() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (b *batch) close() error {
+	var errs []error
+	for _, f := range b.files {
+		errs = append(errs, f.Close())
+	}
+	b.files = nil
+	return errors.Join(errs...)
+}
+
+// discard removes what was not committed.
+func (b *batch) discard() {
+	b.close()
+	for _, name := range b.names {
+		b.dir.Remove(name + tempSuffix) // a later write removes it otherwise
+	}
 }
 
 func syncDir(dir *os.Root) error {

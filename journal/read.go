@@ -117,8 +117,9 @@ func validSession(id string) bool {
 	return len(id) == 16 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// readLife reads the newest life record. After a power cut it may be torn; then
-// the one before it counts.
+// readLife reads the newest life record. In the same boot all that are there
+// must be whole. After a power cut the newest may be torn, since it was not
+// forced to disk; then the one before it counts.
 func (j *Journal) readLife(names []string, sameBoot bool) (lifeRecord, error) {
 	var generations []int
 	for _, name := range names {
@@ -128,17 +129,20 @@ func (j *Journal) readLife(names []string, sameBoot bool) (lifeRecord, error) {
 	}
 	slices.Sort(generations)
 	slices.Reverse(generations)
+	var lives []lifeRecord
 	err := errors.New("it does not say when it last lived")
 	for _, n := range generations {
 		var life lifeRecord
-		if err = readPair(j.dir, lifeName(n), &life); err == nil {
-			return life, nil
-		}
-		if sameBoot {
-			break
+		if broken := readPair(j.dir, lifeName(n), &life); broken == nil {
+			lives = append(lives, life)
+		} else if err = broken; sameBoot {
+			return lifeRecord{}, err
 		}
 	}
-	return lifeRecord{}, err
+	if len(lives) == 0 {
+		return lifeRecord{}, err
+	}
+	return lives[0], nil
 }
 
 // packLimit bounds how much content a journal can make a reader keep: 16 GiB is

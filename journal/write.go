@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,26 +30,40 @@ func (j *Journal) writeAll(now time.Time) error {
 	if err := j.clear(); err != nil {
 		return err
 	}
-	packed, err := writePack(j.dir, j.record.Manifest, j.record.Store)
-	if err != nil {
+	j.generation = 1
+	if err := j.commit(durable, func(b *batch) error {
+		packed, err := addPack(b, j.record.Manifest, j.record.Store)
+		if err != nil {
+			return err
+		}
+		if err := b.addPair(baselineName, newBaselineRecord(j.record, packed)); err != nil {
+			return err
+		}
+		return b.addPair(lifeName(j.generation), j.life(now))
+	}); err != nil {
 		return err
 	}
-	if err := writePair(j.dir, baselineName, newBaselineRecord(j.record, packed), durable); err != nil {
+	if err := j.commit(durable, func(b *batch) error {
+		return b.addPair(sessionName, sessionRecord{
+			Version: version, Session: j.record.Session, Started: j.record.Started,
+			Cage: newProcessRecord(j.host.self), Host: j.host.record(), Folder: j.inode.Ino,
+		})
+	}); err != nil {
 		return err
 	}
-	j.generation = 0
-	if err := j.writeGeneration(now, durable); err != nil {
-		return err
-	}
-	session := sessionRecord{
-		Version: version, Session: j.record.Session, Started: j.record.Started,
-		Cage: newProcessRecord(j.host.self), Host: j.host.record(), Folder: j.inode.Ino,
-	}
-	if err := writePair(j.dir, sessionName, session, durable); err != nil {
-		return err
-	}
+	var err error
 	j.written, err = j.parts()
 	return err
+}
+
+// commit writes a batch of files, all or none.
+func (j *Journal) commit(how durability, fill func(*batch) error) error {
+	b := &batch{dir: j.dir}
+	defer b.discard()
+	if err := fill(b); err != nil {
+		return err
+	}
+	return b.commit(how)
 }
 
 // clear removes an earlier journal from the folder, but not the lock.
@@ -156,15 +171,7 @@ func (j *Journal) mend() error {
 // forced to disk, and then the one before it counts.
 func (j *Journal) writeGeneration(now time.Time, how durability) error {
 	next := j.generation + 1
-	record := lifeRecord{LastSign: now, Processes: make([]processRecord, 0, len(j.processes))}
-	for _, id := range j.processes {
-		record.Processes = append(record.Processes, newProcessRecord(id))
-	}
-	for _, e := range j.amendments {
-		content, _ := j.record.Store.Get(e.State.Content)
-		record.Amended = append(record.Amended, amendment{Entry: newEntryRecord(e), Content: content})
-	}
-	if err := writePair(j.dir, lifeName(next), record, how); err != nil {
+	if err := j.commit(how, func(b *batch) error { return b.addPair(lifeName(next), j.life(now)) }); err != nil {
 		return err
 	}
 	j.generation = next
@@ -174,11 +181,25 @@ func (j *Journal) writeGeneration(now time.Time, how durability) error {
 	return nil
 }
 
-// writePack writes the content of every kept entry, each once, and returns
-// what lies in it, in order.
-func writePack(dir *os.Root, m *snapshot.Manifest, store *snapshot.Store) ([]packedRecord, error) {
+// life is what changes while the session runs, as of now.
+func (j *Journal) life(now time.Time) lifeRecord {
+	record := lifeRecord{LastSign: now, Processes: make([]processRecord, 0, len(j.processes))}
+	for _, id := range j.processes {
+		record.Processes = append(record.Processes, newProcessRecord(id))
+	}
+	for _, e := range j.amendments {
+		content, _ := j.record.Store.Get(e.State.Content)
+		record.Amended = append(record.Amended, amendment{Entry: newEntryRecord(e), Content: content})
+	}
+	return record
+}
+
+// addPack writes the content of every kept entry, each once, and returns what
+// lies in it, in order.
+func addPack(b *batch, m *snapshot.Manifest, store *snapshot.Store) ([]packedRecord, error) {
 	var packed []packedRecord
-	err := writeFile(dir, packName, durable, func(f *os.File) error {
+	err := b.add(packName, func(f *os.File) error {
+		w := bufio.NewWriterSize(f, 1<<20)
 		seen := make(map[snapshot.ID]bool)
 		for _, p := range m.Paths() {
 			e, _ := m.Entry(p)
@@ -190,12 +211,12 @@ func writePack(dir *os.Root, m *snapshot.Manifest, store *snapshot.Store) ([]pac
 			if !ok {
 				return fmt.Errorf("the content of %q is not in the store", p.Rel)
 			}
-			if _, err := f.Write(content); err != nil {
+			if _, err := w.Write(content); err != nil {
 				return err
 			}
 			packed = append(packed, packedRecord{ID: e.State.Content, Size: int64(len(content))})
 		}
-		return nil
+		return w.Flush()
 	})
 	return packed, err
 }

@@ -1,0 +1,407 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cage/internal/proc"
+	"cage/journal"
+	"cage/rules"
+	"cage/snapshot"
+)
+
+// scene is a root outside git with a baseline to journal.
+type scene struct {
+	testing.TB
+	root   string
+	temp   string
+	layout rules.Layout
+}
+
+func newScene(t testing.TB) *scene {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{TB: t, root: filepath.Join(dir, "root"), temp: filepath.Join(dir, "temp")}
+	s.layout = rules.Layout{Root: s.root}
+	s.must(os.MkdirAll(filepath.Join(s.root, "config"), 0o755))
+	s.must(os.Mkdir(s.temp, 0o700))
+	for name, content := range map[string]string{
+		".env": "A=1", ".env.two": "A=1", "config/.env": "B=2", "go.sum": "sums", "odd\n\xff.env": "", "config/real": "R",
+	} {
+		s.must(os.WriteFile(filepath.Join(s.root, name), []byte(content), 0o640))
+	}
+	s.must(os.Symlink("config/real", filepath.Join(s.root, ".env.link")))
+	return s
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *scene) folder() string { return journal.Folder(s.layout, s.temp) }
+
+// record takes a baseline as a session does.
+func (s *scene) record() journal.Record {
+	s.Helper()
+	config := rules.File{Present: true, Data: []byte("protect:\n- glob: \"*.env\"\n")}
+	plan, err := rules.New(rules.Inputs{Layout: s.layout, Config: config})
+	s.must(err)
+	trees, err := snapshot.OpenTrees(s.layout)
+	s.must(err)
+	defer trees.Close()
+	found := snapshot.Look(trees, plan, nil, nil).Found
+	plan, err = plan.Settle(found)
+	s.must(err)
+	targets := snapshot.Targets(trees, plan, found)
+	plan = plan.With(targets)
+	r := journal.Record{Session: "0123456789abcdef", Started: time.Now(), Store: snapshot.NewStore()}
+	r.Rules.Config = config
+	for _, target := range targets {
+		found = append(found, target.Path)
+		r.Rules.Joined = append(r.Rules.Joined, target.Path)
+	}
+	r.Manifest, err = snapshot.Take(context.Background(), trees, plan, found, r.Store,
+		snapshot.Limits{FileBytes: 1 << 20, Files: 100, TotalBytes: 1 << 20})
+	s.must(err)
+	return r
+}
+
+// write makes a journal as a session that was killed leaves it.
+func (s *scene) write() journal.Record {
+	s.Helper()
+	j, left, err := journal.Acquire(s.folder())
+	s.must(err)
+	if left != nil {
+		s.Fatal("an earlier session was there")
+	}
+	r := s.record()
+	s.must(j.Write(r))
+	for i := range 3 {
+		_, err := j.Refresh([]proc.ID{{PID: 100 + i, Start: 7}})
+		s.must(err)
+	}
+	s.must(j.Close())
+	return r
+}
+
+func (s *scene) acquire() (*journal.Journal, *journal.Interrupted, error) {
+	j, left, err := journal.Acquire(s.folder())
+	if j != nil {
+		s.Cleanup(func() { j.Close() })
+	}
+	return j, left, err
+}
+
+// listing describes the folder's files with their content.
+func (s *scene) listing() string {
+	s.Helper()
+	entries, err := os.ReadDir(s.folder())
+	s.must(err)
+	var b strings.Builder
+	for _, entry := range entries {
+		data, err := os.ReadFile(filepath.Join(s.folder(), entry.Name()))
+		s.must(err)
+		fmt.Fprintf(&b, "%s %q\n", entry.Name(), data)
+	}
+	return b.String()
+}
+
+func TestRoundTrip(t *testing.T) {
+	s := newScene(t)
+	r := s.write()
+	_, left, err := s.acquire()
+	s.must(err)
+	if left == nil || left.Session != r.Session || !left.SameBoot || !left.SamePIDs {
+		t.Fatalf("%+v", left)
+	}
+	self, err := proc.Self()
+	s.must(err)
+	if left.Cage != self || !slices.Equal(left.Processes, []proc.ID{{PID: 102, Start: 7}}) {
+		t.Errorf("cage %v, processes %v", left.Cage, left.Processes)
+	}
+	plan, manifest, err := left.Build(s.layout, nil)
+	s.must(err)
+	if !slices.Equal(manifest.Paths(), r.Manifest.Paths()) {
+		t.Fatalf("paths %v, want %v", manifest.Paths(), r.Manifest.Paths())
+	}
+	for _, p := range r.Manifest.Paths() {
+		was, _ := r.Manifest.Entry(p)
+		is, _ := manifest.Entry(p)
+		if fmt.Sprintf("%+v", was) != fmt.Sprintf("%+v", is) {
+			t.Errorf("%q is\n%+v, was\n%+v", p.Rel, is, was)
+		}
+		if !was.Kept {
+			continue
+		}
+		want, _ := r.Store.Get(was.State.Content)
+		if got, ok := left.Store.Get(is.State.Content); !ok || string(got) != string(want) {
+			t.Errorf("content of %q is %q, want %q", p.Rel, got, want)
+		}
+	}
+	if v, ok := plan.Classify(rules.Path{Rel: "config/real"}); !ok || v.Rule != rules.Secrets {
+		t.Errorf("the target of a protected link is %+v", v)
+	}
+	if !slices.Equal(manifest.Directories(), r.Manifest.Directories()) {
+		t.Errorf("directories %v", manifest.Directories())
+	}
+}
+
+// TestAmended notes what git changed while the session ran.
+func TestAmended(t *testing.T) {
+	s := newScene(t)
+	j, _, err := journal.Acquire(s.folder())
+	s.must(err)
+	r := s.record()
+	s.must(j.Write(r))
+	e, _ := r.Manifest.Entry(rules.Path{Rel: ".env"})
+	changed := *e
+	changed.State.Content = r.Store.Put([]byte("kept"))
+	changed.State.Size = 4
+	r.Manifest.Replace(&changed)
+	s.must(j.Amend(&changed))
+	s.must(j.Close())
+	_, left, err := s.acquire()
+	s.must(err)
+	_, manifest, err := left.Build(s.layout, nil)
+	s.must(err)
+	again, _ := manifest.Entry(e.Path)
+	if content, _ := left.Store.Get(again.State.Content); string(content) != "kept" {
+		t.Errorf("the amended content is %q", content)
+	}
+}
+
+func TestRemovedJournalIsNone(t *testing.T) {
+	s := newScene(t)
+	s.write()
+	j, _, err := journal.Acquire(s.folder())
+	s.must(err)
+	s.must(j.Remove())
+	if _, err := os.Lstat(s.folder()); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+	_, left, err := s.acquire()
+	if left != nil || err != nil {
+		t.Errorf("%v %v", left, err)
+	}
+}
+
+// TestOneWins starts many at the same moment, again and again, while winners
+// remove their journal.
+func TestOneWins(t *testing.T) {
+	s := newScene(t)
+	for range 50 {
+		type result struct {
+			j   *journal.Journal
+			err error
+		}
+		const starts = 8
+		results := make(chan result, starts)
+		for range starts {
+			go func() {
+				j, _, err := journal.Acquire(s.folder())
+				results <- result{j, err}
+			}()
+		}
+		var winner *journal.Journal
+		for range starts {
+			r := <-results
+			var active *journal.ActiveError
+			switch {
+			case r.err == nil && winner == nil:
+				winner = r.j
+			case r.err == nil:
+				t.Fatal("two hold the lock")
+			case !errors.As(r.err, &active):
+				t.Fatal(r.err)
+			}
+		}
+		if winner == nil {
+			t.Fatal("nobody holds the lock")
+		}
+		s.must(winner.Remove())
+	}
+}
+
+// TestActiveNamesItsProcess asks while the session runs.
+func TestActiveNamesItsProcess(t *testing.T) {
+	s := newScene(t)
+	j, _, err := journal.Acquire(s.folder())
+	s.must(err)
+	defer j.Remove()
+	s.must(j.Write(s.record()))
+	_, _, err = s.acquire()
+	var active *journal.ActiveError
+	if !errors.As(err, &active) || active.Cage.PID != os.Getpid() {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestEveryFlippedByteIsRefused flips bytes in every part of every file: each
+// in a small one, every few in a large one.
+func TestEveryFlippedByteIsRefused(t *testing.T) {
+	s := newScene(t)
+	s.write()
+	entries, err := os.ReadDir(s.folder())
+	s.must(err)
+	flipped := 0
+	for _, entry := range entries {
+		name := filepath.Join(s.folder(), entry.Name())
+		data, err := os.ReadFile(name)
+		s.must(err)
+		for i := 0; i < len(data); i += 1 + len(data)/200 {
+			data[i] ^= 1
+			s.must(os.WriteFile(name, data, 0o600))
+			before := s.listing()
+			if _, left, err := journal.Acquire(s.folder()); !corrupt(err) || left != nil {
+				t.Fatalf("byte %d of %s: %v", i, entry.Name(), err)
+			}
+			if s.listing() != before {
+				t.Fatalf("byte %d of %s: the journal was changed", i, entry.Name())
+			}
+			data[i] ^= 1
+			flipped++
+		}
+		s.must(os.WriteFile(name, data, 0o600))
+	}
+	if flipped < 500 {
+		t.Errorf("only %d bytes were flipped", flipped)
+	}
+	j, left, err := journal.Acquire(s.folder())
+	if err != nil || left == nil {
+		t.Fatalf("unharmed again it is refused: %v", err)
+	}
+	j.Close()
+}
+
+func corrupt(err error) bool {
+	var c *journal.CorruptError
+	return errors.As(err, &c)
+}
+
+// TestRefused spoils a journal in one way at a time.
+func TestRefused(t *testing.T) {
+	tests := map[string]func(s *scene){
+		"a missing part":       func(s *scene) { s.must(os.Remove(filepath.Join(s.folder(), "baseline.json"))) },
+		"a missing sidecar":    func(s *scene) { s.must(os.Remove(filepath.Join(s.folder(), "session.json.sha256"))) },
+		"missing content":      func(s *scene) { s.must(os.Remove(filepath.Join(s.folder(), "content.pack"))) },
+		"a truncated part":     func(s *scene) { s.must(os.Truncate(filepath.Join(s.folder(), "content.pack"), 3)) },
+		"no life":              func(s *scene) { s.removeLives() },
+		"something else in it": func(s *scene) { s.must(os.WriteFile(filepath.Join(s.folder(), "x"), nil, 0o600)) },
+		"a part for others":    func(s *scene) { s.must(os.Chmod(filepath.Join(s.folder(), "session.json"), 0o644)) },
+		"a folder for others":  func(s *scene) { s.must(os.Chmod(s.folder(), 0o755)) },
+		"a link in it": func(s *scene) {
+			name := filepath.Join(s.folder(), "content.pack")
+			s.must(os.Rename(name, filepath.Join(s.temp, "elsewhere")))
+			s.must(os.Symlink(filepath.Join(s.temp, "elsewhere"), name))
+		},
+		"a hard link in it": func(s *scene) {
+			s.must(os.Link(filepath.Join(s.folder(), "content.pack"), filepath.Join(s.temp, "elsewhere")))
+		},
+		"a link for a folder": func(s *scene) {
+			s.must(os.Rename(s.folder(), s.folder()+".real"))
+			s.must(os.Symlink(s.folder()+".real", s.folder()))
+		},
+		"a copied folder": func(s *scene) {
+			s.must(os.Rename(s.folder(), s.folder()+".real"))
+			s.must(os.CopyFS(s.folder(), os.DirFS(s.folder()+".real")))
+			s.must(os.Chmod(s.folder(), 0o700))
+			entries, err := os.ReadDir(s.folder())
+			s.must(err)
+			for _, entry := range entries {
+				s.must(os.Chmod(filepath.Join(s.folder(), entry.Name()), 0o600))
+			}
+		},
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.write()
+			spoil(s)
+			before := s.listing()
+			if _, left, err := journal.Acquire(s.folder()); !corrupt(err) || left != nil {
+				t.Errorf("%v", err)
+			}
+			if s.listing() != before {
+				t.Error("the journal was changed")
+			}
+		})
+	}
+}
+
+func (s *scene) removeLives() {
+	names, err := filepath.Glob(filepath.Join(s.folder(), "life-*"))
+	s.must(err)
+	for _, name := range names {
+		s.must(os.Remove(name))
+	}
+}
+
+// TestMended takes the journal away while the session runs.
+func TestMended(t *testing.T) {
+	tests := map[string]func(s *scene){
+		"nothing":       func(*scene) {},
+		"a part":        func(s *scene) { s.must(os.Remove(filepath.Join(s.folder(), "content.pack"))) },
+		"the lock":      func(s *scene) { s.must(os.Remove(filepath.Join(s.folder(), "lock"))) },
+		"all of it":     func(s *scene) { s.must(os.RemoveAll(s.folder())) },
+		"moved away":    func(s *scene) { s.must(os.Rename(s.folder(), s.folder()+".x")) },
+		"another":       func(s *scene) { s.must(os.RemoveAll(s.folder())); s.must(os.Mkdir(s.folder(), 0o700)) },
+		"a file for it": func(s *scene) { s.must(os.RemoveAll(s.folder())); s.must(os.WriteFile(s.folder(), nil, 0o600)) },
+		"changed bytes": func(s *scene) {
+			s.must(os.WriteFile(filepath.Join(s.folder(), "content.pack"), []byte("x"), 0o600))
+		},
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			j, _, err := journal.Acquire(s.folder())
+			s.must(err)
+			s.must(j.Write(s.record()))
+			spoil(s)
+			mended, err := j.Refresh([]proc.ID{{PID: 5, Start: 5}})
+			s.must(err)
+			if mended == (name == "nothing") {
+				t.Errorf("mended: %v", mended)
+			}
+			if _, _, err := journal.Acquire(s.folder()); !isActive(err) {
+				t.Errorf("the lock is not held: %v", err)
+			}
+			s.must(j.Close())
+			_, left, err := s.acquire()
+			if err != nil || left == nil || len(left.Processes) != 1 {
+				t.Errorf("%v %v", left, err)
+			}
+		})
+	}
+}
+
+func isActive(err error) bool {
+	var active *journal.ActiveError
+	return errors.As(err, &active)
+}
+
+// TestForeignEntryIsRefused has a journal that names a path which no rule of
+// its session matches.
+func TestForeignEntryIsRefused(t *testing.T) {
+	s := newScene(t)
+	s.write()
+	_, left, err := s.acquire()
+	s.must(err)
+	// Elsewhere the same names are matched by no rule: the config is another.
+	left.ForgetConfig()
+	if _, _, err := left.Build(s.layout, nil); !corrupt(err) {
+		t.Errorf("%v", err)
+	}
+}
