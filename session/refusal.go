@@ -142,7 +142,8 @@ func (s *session) entryHint(e *snapshot.EntryError) string {
 		return "wait until it is written, then start again"
 	}
 	hint := "make it readable"
-	if v, ok := s.plan.Classify(e.Path); ok && v.Rule != rules.GitControl && v.Rule != rules.CageConfig {
+	v, ok := s.plan.Classify(e.Path)
+	if ok && e.Path.Anchor == rules.Root && v.Rule != rules.GitControl && v.Rule != rules.CageConfig {
 		hint += ", or have its changes only listed in this run: --allow-override " + named(s.layout, e.Path)
 	}
 	return hint

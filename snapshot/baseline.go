@@ -167,6 +167,12 @@ type measured struct {
 	info    safefile.Info
 }
 
+// restored reports whether a change there is to be undone: outside the anchors
+// nothing is written.
+func (m *measured) restored() bool {
+	return m.verdict.Mode == rules.Revert && m.path.Anchor != rules.Outside
+}
+
 func (b *baseline) leave() {
 	if b.dir != nil {
 		b.dir.Close()
@@ -267,7 +273,7 @@ func (b *baseline) bound(set []measured) error {
 		e.Bytes += m.info.Size
 		offender := Offender{Path: m.path, Size: m.info.Size}
 		e.Largest = append(e.Largest, offender)
-		if m.verdict.Mode == rules.Revert && m.info.Size > b.limits.FileBytes {
+		if m.restored() && m.info.Size > b.limits.FileBytes {
 			e.Oversize = append(e.Oversize, offender)
 		}
 	}
@@ -302,7 +308,7 @@ func (b *baseline) capture(m measured) error {
 			if absent(err) {
 				return nil
 			}
-			if m.verdict.Mode == rules.Revert || errors.Is(err, ErrBeingWritten) {
+			if m.restored() || errors.Is(err, ErrBeingWritten) {
 				return err
 			}
 			e.MetadataOnly = true
