@@ -81,6 +81,7 @@ func setUpScript(env *testscript.Env) error {
 	// What a script cannot spell.
 	env.Setenv("/n", "\n")
 	env.Setenv("/e", "\x1b")
+	env.Setenv("BAD", "\uFFFD") // as a report has a byte that is no UTF-8
 	env.Setenv("MARK", filepath.Join(env.WorkDir, "the-command-ran"))
 	env.Values[snapshotsKey{}] = make(map[string]string)
 	env.Defer(func() { forgetNotes(env.WorkDir) })
