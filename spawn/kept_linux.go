@@ -20,9 +20,9 @@ var errKeeperLost = errors.New("the run's keeper is gone")
 type kept struct {
 	command proc.ID
 	exited  chan proc.Exit
-	gone    chan struct{}
-	// lost is closed when the keeper says nothing more, which is after gone
-	// unless something ended it.
+	// gone is closed when nothing is left of the run, the keeper included.
+	gone chan struct{}
+	// lost is closed when the keeper has ended, after gone if it ended by itself.
 	lost chan struct{}
 
 	orders *sender
@@ -40,7 +40,7 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 	if err != nil {
 		return nil, err
 	}
-	_, err = r.Attend(proc.Spec{
+	process, err := r.Attend(proc.Spec{
 		// The kernel's own link to this binary, also when its name is gone.
 		Path:  "/proc/self/exe",
 		Args:  []string{keeperName},
@@ -63,9 +63,18 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 	if err := k.begin(decoder, spec); err != nil {
 		// Without its orders the keeper ends.
 		ours.Close()
+		<-process.Exited()
 		return nil, c.startError(spec, err)
 	}
-	go k.listen(decoder, ours)
+	go func() {
+		defer close(k.lost)
+		defer ours.Close()
+		ended := k.listen(decoder)
+		<-process.Exited()
+		if ended {
+			close(k.gone)
+		}
+	}()
 	return &Run{Tree: k, mechanism: Keeper}, nil
 }
 
@@ -89,10 +98,9 @@ func (k *kept) begin(decoder *gob.Decoder, spec proc.Spec) error {
 	}
 }
 
-// listen takes what the keeper says until it says nothing more.
-func (k *kept) listen(decoder *gob.Decoder, socket *os.File) {
-	defer socket.Close()
-	defer close(k.lost)
+// listen takes what the keeper says until it says nothing more, and reports
+// whether the run was gone by then.
+func (k *kept) listen(decoder *gob.Decoder) (ended bool) {
 	running := true
 	for {
 		var n notice
@@ -104,7 +112,7 @@ func (k *kept) listen(decoder *gob.Decoder, socket *os.File) {
 			running = false
 			k.exited <- n.Exit
 		case gone:
-			close(k.gone)
+			ended = true
 		case answered:
 			k.deliver(n)
 		}
@@ -113,6 +121,7 @@ func (k *kept) listen(decoder *gob.Decoder, socket *os.File) {
 		// Its parent-death signal.
 		k.exited <- proc.Exit{Signal: unix.SIGKILL}
 	}
+	return ended
 }
 
 func (k *kept) deliver(n notice) {
@@ -196,11 +205,8 @@ func (k *kept) Kill(patience time.Duration) proc.Killed {
 		return proc.Killed{Proved: k.isGone()}
 	}
 	if answer.Killed.Proved {
-		// The keeper may say so before it says exited and gone.
-		select {
-		case <-k.gone:
-		case <-k.lost:
-		}
+		// The keeper may say so before it says exited and gone, and ends.
+		<-k.lost
 	}
 	return answer.Killed
 }

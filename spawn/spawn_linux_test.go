@@ -196,7 +196,7 @@ func TestRunEnds(t *testing.T) {
 	scripts := map[string]string{
 		"a family": `trap '' TERM; (trap '' TERM; setsid sh -c 'trap "" TERM; echo ready; sleep 1000' & sleep 1000) & wait`,
 		"a storm": `i=0; while [ $i -lt 8 ]; do i=$((i+1)); (setsid sh -c '
-			hop() { [ $1 -gt 0 ] && { ( hop $(($1-1)) ) & }; }; trap "" TERM; hop 3000' &) done; echo ready; exec sleep 1000`,
+			hop() { [ $1 -gt 0 ] && { ( hop $(($1-1)) ) & }; }; trap "" TERM; hop 900' &) done; echo ready; exec sleep 1000`,
 		"daemons": `i=0; while [ $i -lt 50 ]; do i=$((i+1)); (setsid sleep 1000 &); done; echo ready; exit 0`,
 	}
 	onEach(t, func(t *testing.T, mechanism string) {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -216,10 +217,17 @@ func TestCommandDiesWithItsReaper(t *testing.T) {
 
 func TestForeignChildrenAreLeftAlone(t *testing.T) {
 	// The shell becomes the role, and its children the role's.
-	_, out := play(t, "foreigner", `sleep 1000 & exec "$@"`)
-	foreign := number(t, word(t, out))
+	_, out := play(t, "foreigner", `sleep 1000 & echo $!; exec "$@"`)
+	foreign, err := Identify(number(t, word(t, out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = foreign.Signal(unix.SIGKILL) })
+	if got, want := word(t, out), fmt.Sprint(foreign.PID); got != want {
+		t.Errorf("its foreign child is %s, want %s", got, want)
+	}
 	if got := word(t, out); got != "waited" {
-		t.Errorf("child %d: %s", foreign, got)
+		t.Error(got)
 	}
 }
 
@@ -390,13 +398,24 @@ func TestAsOrdinaryUser(t *testing.T) {
 		t.Skip("is the ordinary user")
 	}
 	dir := t.TempDir()
-	for d := dir; d != "/tmp" && d != "/"; d = d[:strings.LastIndexByte(d, '/')] {
+	for d := dir; d != "/tmp" && d != "/"; d = filepath.Dir(d) {
 		if err := os.Chmod(d, 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
-	again := exec.Command("/proc/self/exe", "-test.run=Tree|Run|Exit|Identity|Refuses|Dispositions|Dies|Foreign", "-test.count=1")
+	// Where this binary lies only root may look.
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := filepath.Join(dir, "proc.test")
+	if err := os.WriteFile(self, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	again := exec.Command(self, "-test.run=Tree|Run|Exit|Identity|Refuses|Dispositions|Dies|Foreign", "-test.count=1")
 	again.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	// What a failed test leaves behind holds the output open.
+	again.WaitDelay = patience
 	again.Env = append(os.Environ(), "TMPDIR="+dir)
 	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -27,7 +27,7 @@ func TestTreeIsKilled(t *testing.T) {
 		{"a hundred daemons", `i=0; while [ $i -lt 100 ]; do i=$((i+1)); (setsid sleep 1000 &); done; echo ready; sleep 1000`, 100},
 		{"20 lineages that fork and exit", `
 			hop() { [ $1 -gt 0 ] && { ( read x <"$2" || :; hop $(($1-1)) "$2" ) & }; }
-			i=0; while [ $i -lt 20 ]; do i=$((i+1)); hop 2000 /dev/null; done; echo ready; exec sleep 1000`, 1},
+			i=0; while [ $i -lt 20 ]; do i=$((i+1)); hop 900 /dev/null; done; echo ready; exec sleep 1000`, 1},
 		{"20 lineages that fork and exit every few milliseconds", `
 			hop() { [ $1 -gt 0 ] && { ( sleep 0.005; hop $(($1-1)) ) & }; }
 			i=0; while [ $i -lt 20 ]; do i=$((i+1)); hop 500; done; echo ready; exec sleep 1000`, 1},
@@ -36,7 +36,7 @@ func TestTreeIsKilled(t *testing.T) {
 			i=0; while [ $i -lt 8 ]; do i=$((i+1)); ( j=$i; storm ) & done; echo ready; exec sleep 1000`, 1},
 		{"8 lineages that fork all the time in sessions of their own", `
 			i=0; while [ $i -lt 8 ]; do i=$((i+1)); (setsid sh -c '
-				hop() { [ $1 -gt 0 ] && { ( hop $(($1-1)) ) & }; }; trap "" TERM; hop 3000' &) done; echo ready; exec sleep 1000`, 1},
+				hop() { [ $1 -gt 0 ] && { ( hop $(($1-1)) ) & }; }; trap "" TERM; hop 900' &) done; echo ready; exec sleep 1000`, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
