@@ -225,10 +225,10 @@ func (g *Guard) keepConfig(e *snapshot.Entry, content []byte) {
 	changed.State.Size = int64(len(content))
 	row := g.row(e.Path, e.Verdict, Modified)
 	if row.Outcome == "" {
-		row.Before, row.Outcome = e.State.Digest, Kept
+		row.Before, row.Outcome, row.Note = e.State.Digest, Kept, GitBookkeeping
 		g.emit(Listed{Path: e.Path, Verdict: e.Verdict, Kind: Modified, Outcome: Kept, Note: GitBookkeeping})
 	}
-	row.After, row.Note = changed.State.Digest, GitBookkeeping
+	row.After = changed.State.Digest
 	g.Manifest.Replace(&changed)
 	g.emit(Rebased{Entry: &changed})
 }

@@ -69,7 +69,7 @@ type Guard struct {
 	owners map[int]rules.Path
 	// unexplained are the tags of restores whose displaced version is not
 	// sealed yet.
-	unexplained map[int]bool
+	unexplained map[int]restored
 	lastTag     int
 	changed     int
 	live        int
@@ -102,7 +102,7 @@ func New(o Options) *Guard {
 		aside:    make(map[rules.Path]bool),
 		owners:   make(map[int]rules.Path),
 
-		unexplained: make(map[int]bool),
+		unexplained: make(map[int]restored),
 		requests:    make(chan func()),
 		stopped:     make(chan struct{}),
 		ready:       make(chan struct{}, 1),

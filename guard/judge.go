@@ -113,7 +113,7 @@ func (g *Guard) putBack(e *snapshot.Entry, sight snapshot.Sight) {
 	}
 	row := g.row(e.Path, e.Verdict, kind)
 	row.Before = e.State.Digest
-	g.settleResult(row, result, Reverted)
+	g.settleResult(row, result, restored{outcome: Reverted, half: sight.Prefix})
 	if result.Err == nil && !changed {
 		g.adopt(e, result)
 	}
@@ -145,24 +145,33 @@ func (g *Guard) adopt(e *snapshot.Entry, result restore.Result) {
 	g.Manifest.Replace(&adopted)
 }
 
+// restored is a restore that is not explained yet.
+type restored struct {
+	outcome Outcome
+	// half says that what was to be displaced was half of the baseline, so that
+	// somebody may have been writing the same again.
+	half bool
+	live bool
+}
+
 // settleResult writes a restore into its row, hands on what was displaced, and
 // emits it.
-func (g *Guard) settleResult(row *Row, result restore.Result, outcome Outcome) {
+func (g *Guard) settleResult(row *Row, result restore.Result, r restored) {
 	tag := g.handOn(row, result.Displaced)
 	if result.Err != nil {
 		g.fail(row, result.Err)
 		return
 	}
-	row.Outcome, row.Code = outcome, ""
-	row.Restores++
+	row.back(r.outcome)
 	row.Unset = mergeUnset(row.Unset, result.Unset)
-	g.unexplained[tag] = true
-	if !g.exiting {
+	r.live = !g.exiting
+	g.unexplained[tag] = r
+	if r.live {
 		g.live++
 	}
 	g.emit(Restored{
 		Tag: tag, Path: row.Path, Verdict: row.Verdict, Kind: row.Kind,
-		Outcome: outcome, At: time.Now(), Live: !g.exiting,
+		Outcome: r.outcome, At: time.Now(), Live: r.live,
 	})
 	switch {
 	case displacedOwn(result, row.Path):
@@ -211,7 +220,7 @@ func (g *Guard) judgeNew(p rules.Path) {
 		g.whole(p) // gone by itself
 		return
 	}
-	g.settleResult(g.row(p, verdict, g.kindOfNew(p)), result, Removed)
+	g.settleResult(g.row(p, verdict, g.kindOfNew(p)), result, restored{outcome: Removed})
 }
 
 // kindOfNew tells what is new from what stands in the place of a directory.

@@ -51,9 +51,16 @@ type Row struct {
 	Unset     []safefile.UnsetAttr
 	Note      Note
 
-	// unchanged counts restores whose displaced version was the baseline after
-	// all.
-	unchanged int
+	// seen counts the differences that made or met the row, without those that
+	// turned out to be none.
+	seen int
+}
+
+// back notes a successful restore. What softened the row before does so no
+// more.
+func (row *Row) back(outcome Outcome) {
+	row.Outcome, row.Code, row.Note = outcome, "", ""
+	row.Restores++
 }
 
 // row returns the row of a path, made when it is first needed.
@@ -65,6 +72,7 @@ func (g *Guard) row(p rules.Path, verdict rules.Verdict, kind Kind) *Row {
 		g.countChanged(row)
 	}
 	row.Kind = kind
+	row.seen++
 	return row
 }
 
@@ -109,8 +117,8 @@ func (g *Guard) list(o observation) {
 func (g *Guard) takeSealed() {
 	for _, sealed := range g.Keeper.Take() {
 		row := g.rows[g.owners[sealed.Tag]]
-		if sealed.Path == row.Path {
-			g.explain(row, sealed)
+		if sealed.Path == row.Path && g.explain(row, sealed) {
+			continue
 		}
 		switch {
 		case sealed.Place != "":
@@ -127,21 +135,36 @@ func (row *Row) addPlace(place string) {
 	}
 }
 
-// explain says what a restore displaced, and takes it back where that was the
-// baseline itself: it was no change.
-func (g *Guard) explain(row *Row, sealed kept.Sealed) {
-	if !g.unexplained[sealed.Tag] {
+// explain says what a restore displaced. It reports whether the restore was
+// taken back: it displaced half of the baseline, and whoever was writing went
+// on to write the rest of it, so there was no change. What was seen as anything
+// but a half stays one, or a writer could wipe out its own trace.
+func (g *Guard) explain(row *Row, sealed kept.Sealed) (takenBack bool) {
+	r, unexplained := g.unexplained[sealed.Tag]
+	if !unexplained {
 		row.After = sealed.Digest
-		return
+		return false
 	}
 	delete(g.unexplained, sealed.Tag)
-	if g.wasBaseline(row.Path, sealed) {
-		row.unchanged++
-		g.emit(Explained{Tag: sealed.Tag, Unchanged: true})
-		return
+	if r.half && g.wasBaseline(row.Path, sealed) {
+		g.takeBack(row, r, sealed)
+		return true
 	}
 	row.After = sealed.Digest
 	g.emit(Explained{Tag: sealed.Tag, State: g.gitState(row.Path, sealed)})
+	return false
+}
+
+// takeBack counts a restore no more, and drops the copy of the baseline that
+// it displaced.
+func (g *Guard) takeBack(row *Row, r restored, sealed kept.Sealed) {
+	row.seen--
+	row.Restores--
+	if r.live {
+		g.live--
+	}
+	g.Keeper.Forget(sealed)
+	g.emit(Explained{Tag: sealed.Tag, Unchanged: true})
 }
 
 func (g *Guard) wasBaseline(p rules.Path, sealed kept.Sealed) bool {
@@ -205,16 +228,14 @@ func (g *Guard) explainMount(tag int) {
 	g.emit(Explained{Tag: tag})
 }
 
-// Rows returns what was seen of every changed path, sorted by path. Restores
-// that turned out to answer no change are left out. It is for after Run.
+// Rows returns what was seen of every changed path, sorted by path. Paths whose
+// restores all turned out to answer no change are left out. It is for after Run.
 func (g *Guard) Rows() []Row {
 	var rows []Row
 	for _, p := range slices.SortedFunc(maps.Keys(g.rows), rules.Path.Compare) {
-		row := *g.rows[p]
-		if row.unchanged > 0 && row.unchanged == row.Restores && row.Outcome == Reverted && row.Note == "" {
-			continue
+		if row := g.rows[p]; row.seen > 0 {
+			rows = append(rows, *row)
 		}
-		rows = append(rows, row)
 	}
 	return rows
 }

@@ -37,6 +37,9 @@ func tamper(args []string) error {
 	if known, err := tamperRestore(form, rest); known {
 		return err
 	}
+	if known, err := tamperHonestly(form, rest); known {
+		return err
+	}
 	return fmt.Errorf("no such form: %q", args)
 }
 

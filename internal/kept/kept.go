@@ -10,6 +10,8 @@ package kept
 
 import (
 	"hash"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -71,8 +73,8 @@ type Sealed struct {
 	Place string
 	// Digest is the SHA-256 of its content; zero where it was not read.
 	Digest snapshot.Digest
-	// Identity is the caller's own hash of the content; empty where it was not
-	// read to the end.
+	// Identity is the caller's own hash of the content, or of a link's target;
+	// empty where it was not read to the end.
 	Identity []byte
 	// Attrs are the extended attributes of a regular file.
 	Attrs []safefile.Attr
@@ -88,6 +90,10 @@ type Keeper struct {
 	pending []*Version
 	sealed  []Sealed
 	copied  int64
+	// forgotten are those that turned out to be no versions.
+	forgotten []Sealed
+	// places counts the sealed versions at each place. The sealing owns it.
+	places  map[string]int
 	wake    chan struct{} // there is something to seal, or the end has come
 	done    chan struct{} // there are sealed versions to take
 	closing bool
@@ -97,8 +103,8 @@ type Keeper struct {
 // Open returns a Keeper and starts its sealing beside the caller.
 func Open(o Options) *Keeper {
 	k := &Keeper{
-		Options: o,
-		wake:    make(chan struct{}, 1), done: make(chan struct{}, 1), stopped: make(chan struct{}),
+		Options: o, places: make(map[string]int),
+		wake: make(chan struct{}, 1), done: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	go k.run()
 	return k
@@ -153,6 +159,16 @@ func (k *Keeper) Take() []Sealed {
 	return sealed
 }
 
+// Forget destroys a sealed version that turned out to be none, because the
+// caller has the same. Others of the same content stay. It is done by the end
+// of the next Finish.
+func (k *Keeper) Forget(s Sealed) {
+	k.mu.Lock()
+	k.forgotten = append(k.forgotten, s)
+	k.mu.Unlock()
+	signal(k.wake)
+}
+
 // Finish seals everything that is left, now that nobody writes it any more,
 // and removes the quarantine if it is empty. The last versions are there to
 // Take afterwards.
@@ -162,6 +178,7 @@ func (k *Keeper) Finish() {
 	k.mu.Unlock()
 	signal(k.wake)
 	<-k.stopped
+	k.dropForgotten()
 	k.removeQuarantine()
 }
 
@@ -196,6 +213,7 @@ func (k *Keeper) run() {
 // sealPending seals what can be sealed and reports whether versions are left
 // because they have to wait, and whether the keeper is closing.
 func (k *Keeper) sealPending() (left, closing bool) {
+	k.dropForgotten()
 	k.mu.Lock()
 	batch := k.pending
 	k.pending, closing = nil, k.closing
@@ -207,6 +225,7 @@ func (k *Keeper) sealPending() (left, closing bool) {
 			wait = append(wait, v)
 			continue
 		}
+		k.places[sealed.Place]++
 		k.mu.Lock()
 		k.sealed = append(k.sealed, sealed)
 		k.mu.Unlock()
@@ -216,4 +235,32 @@ func (k *Keeper) sealPending() (left, closing bool) {
 	defer k.mu.Unlock()
 	k.pending = append(wait, k.pending...)
 	return len(k.pending) > 0, closing && len(k.pending) == 0
+}
+
+// dropForgotten removes what was forgotten and is at a place that no other
+// version shares.
+func (k *Keeper) dropForgotten() {
+	k.mu.Lock()
+	forgotten := k.forgotten
+	k.forgotten = nil
+	k.mu.Unlock()
+	for _, s := range forgotten {
+		if k.places[s.Place]--; s.Place != "" && k.places[s.Place] == 0 {
+			k.drop(s.Place)
+		}
+	}
+}
+
+// drop removes one place. What cannot be removed is kept for nothing.
+func (k *Keeper) drop(place string) {
+	folder := filepath.Dir(place)
+	if folder == k.Store || folder == k.Spare {
+		_ = os.Remove(place)
+		_ = os.Remove(folder) // not empty: it holds other versions
+		return
+	}
+	if dir, err := k.Dir(); err == nil {
+		_ = dir.Remove(filepath.Base(place))
+		dir.Close()
+	}
 }

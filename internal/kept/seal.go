@@ -40,7 +40,7 @@ func (k *Keeper) seal(v *Version, last bool) (Sealed, bool) {
 		s.Err = errTakenAway
 	case v.Info.Kind == safefile.Symlink:
 		if target, err := dir.Readlink(v.Quarantined); err == nil {
-			s.Digest = snapshot.DigestOfLink(target)
+			s.Digest, s.Identity = snapshot.DigestOfLink(target), k.identity([]byte(target))
 		}
 	}
 	return s, true
@@ -48,12 +48,7 @@ func (k *Keeper) seal(v *Version, last bool) (Sealed, bool) {
 
 // sealContent copies what was only held in memory and reports whether it could.
 func (k *Keeper) sealContent(content []byte, s *Sealed) bool {
-	s.Digest = snapshot.DigestOf(content)
-	if k.Identify != nil {
-		h := k.Identify(int64(len(content)))
-		h.Write(content)
-		s.Identity = h.Sum(nil)
-	}
+	s.Digest, s.Identity = snapshot.DigestOf(content), k.identity(content)
 	if k.Drop {
 		return true
 	}
@@ -62,6 +57,16 @@ func (k *Keeper) sealContent(content []byte, s *Sealed) bool {
 		return err
 	})
 	return s.Err == nil
+}
+
+// identity returns the caller's own hash of content; nil where it has none.
+func (k *Keeper) identity(content []byte) []byte {
+	if k.Identify == nil {
+		return nil
+	}
+	h := k.Identify(int64(len(content)))
+	h.Write(content)
+	return h.Sum(nil)
 }
 
 // sealFile copies a regular file. One that lies in the quarantine stays there
