@@ -19,7 +19,6 @@ func (g *Guard) judgeDirectory(p rules.Path) bool {
 	case !stands:
 		return false
 	case same:
-		g.settling.over(p)
 		g.whole(p)
 		return true
 	case !g.Restores:

@@ -48,7 +48,6 @@ func (g *Guard) judgeEntry(ctx context.Context, e *snapshot.Entry) {
 	sight := g.look.Compare(e)
 	g.look.Forget()
 	if sight.Same {
-		g.settling.over(e.Path)
 		g.whole(e.Path)
 		return
 	}
@@ -206,7 +205,6 @@ func (g *Guard) judgeNew(p rules.Path) {
 		return
 	}
 	if !g.present(p) {
-		g.settling.over(p)
 		g.whole(p)
 		return
 	}

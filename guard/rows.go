@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"cage/internal/gitrepo"
 	"cage/internal/kept"
@@ -87,8 +88,9 @@ func (g *Guard) countChanged(row *Row) {
 	}
 }
 
-// whole notes that a path which could not be put back stands as it should.
+// whole notes that a path stands as it should.
 func (g *Guard) whole(p rules.Path) {
+	g.settling.rest(p, time.Now())
 	if row := g.rows[p]; row != nil && row.Outcome == RevertFailed {
 		row.Outcome, row.Code = Reverted, ""
 		if row.Kind == Added {

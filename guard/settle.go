@@ -30,14 +30,18 @@ func (h half) patience() time.Duration {
 	}[h]
 }
 
-// settling holds the paths that are in one of these states. Each state of a
-// path is timed from its first sight until the path is whole or put back, so
-// that changing between them extends nothing.
+// settling holds the paths that are in one of these states, or were a moment
+// ago. Each state of a path is timed from its first sight until the path is put
+// back, so that changing between them extends nothing. Time in which the path
+// is whole pays back as much of what was spent: who has it whole for a moment
+// only to begin anew gains that moment.
 type settling map[rules.Path]*settle
 
 type settle struct {
 	first [halves]time.Time
 	due   time.Time
+	// whole is since when the path is whole; zero while it is not.
+	whole time.Time
 }
 
 // hold reports whether a path may stay in its state for now.
@@ -47,6 +51,7 @@ func (s settling) hold(p rules.Path, h half, now time.Time) bool {
 		state = new(settle)
 		s[p] = state
 	}
+	state.payBack(now)
 	if state.first[h].IsZero() {
 		state.first[h] = now
 	}
@@ -54,15 +59,45 @@ func (s settling) hold(p rules.Path, h half, now time.Time) bool {
 	return now.Before(state.due)
 }
 
-// over forgets a path: it is whole, put back, or somebody else's.
+// payBack takes the time that the path was whole off what its states have
+// spent.
+func (state *settle) payBack(now time.Time) {
+	if state.whole.IsZero() {
+		return
+	}
+	for h := range halves {
+		spent := min(h.patience(), state.whole.Sub(state.first[h])) - now.Sub(state.whole)
+		switch {
+		case state.first[h].IsZero():
+		case spent > 0:
+			state.first[h] = now.Add(-spent)
+		default:
+			state.first[h] = time.Time{}
+		}
+	}
+	state.whole = time.Time{}
+}
+
+// rest notes that a path is whole.
+func (s settling) rest(p rules.Path, now time.Time) {
+	if state := s[p]; state != nil && state.whole.IsZero() {
+		state.whole = now
+	}
+}
+
+// over forgets a path: it is put back, or somebody else's.
 func (s settling) over(p rules.Path) { delete(s, p) }
 
-// due returns the paths whose patience has run out.
+// due returns the paths whose patience has run out, and forgets those that have
+// been whole for longer than any patience.
 func (s settling) due(now time.Time) []rules.Path {
 	var paths []rules.Path
 	for p, state := range s {
-		if !now.Before(state.due) {
+		switch {
+		case state.whole.IsZero() && !now.Before(state.due):
 			paths = append(paths, p)
+		case !state.whole.IsZero() && now.Sub(state.whole) >= appeared.patience():
+			delete(s, p)
 		}
 	}
 	return paths
@@ -72,7 +107,7 @@ func (s settling) due(now time.Time) []rules.Path {
 func (s settling) next() time.Time {
 	var next time.Time
 	for _, state := range s {
-		if next.IsZero() || state.due.Before(next) {
+		if state.whole.IsZero() && (next.IsZero() || state.due.Before(next)) {
 			next = state.due
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -23,8 +22,8 @@ import (
 //	                                         through descriptors that it keeps
 //	tamper flicker <file>                    has the file be absent, truncated
 //	                                         and half there in turn
-//	tamper blink <file> <milliseconds>       makes the file, takes it away after
-//	                                         that time, and makes it again
+//	tamper blink <file> <there> <gone>       has the file be there and gone for
+//	                                         so many milliseconds in turn
 func tamperFight(form string, args []string) (done bool, err error) {
 	switch {
 	case form == "held" && len(args) >= 2:
@@ -35,8 +34,8 @@ func tamperFight(form string, args []string) (done bool, err error) {
 		return true, hoard(args[0])
 	case form == "flicker" && len(args) == 1:
 		return true, flicker(args[0])
-	case form == "blink" && len(args) == 2:
-		return true, blink(args[0], args[1])
+	case form == "blink" && len(args) == 3:
+		return true, blink(args[0], args[1], args[2])
 	}
 	return false, nil
 }
@@ -117,8 +116,12 @@ func flicker(file string) error {
 	})
 }
 
-func blink(file, milliseconds string) error {
-	n, err := strconv.Atoi(milliseconds)
+func blink(file, there, gone string) error {
+	on, err := time.ParseDuration(there + "ms")
+	if err != nil {
+		return err
+	}
+	off, err := time.ParseDuration(gone + "ms")
 	if err != nil {
 		return err
 	}
@@ -126,8 +129,10 @@ func blink(file, milliseconds string) error {
 		if err := os.WriteFile(file, []byte("EVIL=1\n"), 0o600); err != nil {
 			return err
 		}
-		time.Sleep(time.Duration(n) * time.Millisecond)
-		return unlessAbsent(os.Remove(file))
+		time.Sleep(on)
+		err := unlessAbsent(os.Remove(file))
+		time.Sleep(off)
+		return err
 	})
 }
 
