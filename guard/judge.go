@@ -214,7 +214,7 @@ func (g *Guard) judgeNew(p rules.Path) {
 	g.settling.over(p)
 	result := g.restorer.Remove(p)
 	g.noteResets(verdict, result.Reset)
-	if result.Err == nil && !displacedOwn(result, p) {
+	if result.Err == nil && !result.Uncovered && !displacedOwn(result, p) {
 		g.whole(p) // gone by itself
 		return
 	}

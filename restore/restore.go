@@ -268,6 +268,10 @@ func unmovable(dir *safefile.Dir, name string, err error) bool {
 	if errors.Is(err, safefile.ErrStaging) || !errors.Is(err, syscall.EACCES) {
 		return false
 	}
+	return isDirectory(dir, name)
+}
+
+func isDirectory(dir *safefile.Dir, name string) bool {
 	info, err := dir.Stat(name)
 	return err == nil && info.Kind == safefile.Directory
 }
@@ -378,6 +382,10 @@ func (r *Restorer) Remove(p rules.Path) Result {
 func (r *Restorer) removeFrom(dir *safefile.Dir, p rules.Path, result *Result) error {
 	if err := r.uncover(p, result); err != nil {
 		return err
+	}
+	if result.Uncovered && isDirectory(dir, p.Base()) {
+		_ = dir.RemoveDir(p.Base()) // not empty: what is in it is judged for itself
+		return nil
 	}
 	if err := r.moveAway(dir, p, result); err != nil {
 		return err

@@ -5,12 +5,23 @@ import (
 	"encoding/base64"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
+
+// canMount reports whether a script can mount things in a namespace of its own:
+// as root in `unshare -m`, else in `unshare -Urm`.
+func canMount() bool {
+	flags := "-Urm"
+	if os.Geteuid() == 0 {
+		flags = "-m"
+	}
+	return exec.Command("unshare", flags, "mount", "-t", "tmpfs", "none", "/mnt").Run() == nil
+}
 
 // cmdDisplaced looks at the places that a row names as displaced versions:
 //
