@@ -33,6 +33,8 @@ func (s *session) journalise() error {
 	if s.journalKept {
 		return nil
 	}
+	publish, forget := s.note()
+	defer forget()
 	err := s.journal.Write(journal.Record{
 		Session: s.id, Started: s.started, Manifest: s.manifest, Store: s.store,
 		Rules: journal.Rules{
@@ -44,7 +46,7 @@ func (s *session) journalise() error {
 		return refusal(codeJournal, "make room on the disk, and the git directory writable", err)
 	}
 	s.journalled = true
-	if err := s.note(); err != nil {
+	if err := publish(); err != nil {
 		s.log.WatchError(fmt.Errorf("note the session in the state folder: %w", err))
 	}
 	return nil
@@ -100,13 +102,14 @@ func (s *session) startJournalist() {
 		defer close(j.done)
 		ticker := time.NewTicker(max(s.Interval, refreshEvery))
 		defer ticker.Stop()
-		s.refreshJournal()
+		// What descends from the command is too young to be listed.
+		s.refreshJournal([]proc.Process{{ID: s.run.Command()}}, nil)
 		for {
 			select {
 			case <-j.quit:
 				return
 			case <-ticker.C:
-				s.refreshJournal()
+				s.refreshJournal(s.run.Processes())
 			case e := <-j.amended:
 				if err := s.journal.Amend(e); err != nil {
 					s.log.WatchError(err)
@@ -116,9 +119,9 @@ func (s *session) startJournalist() {
 	}()
 }
 
-// refreshJournal writes which processes the run has now.
-func (s *session) refreshJournal() {
-	processes, err := s.run.Processes()
+// refreshJournal writes which processes the run has now; an error says that the
+// list is not whole.
+func (s *session) refreshJournal(processes []proc.Process, err error) {
 	if err != nil {
 		s.log.WatchError(fmt.Errorf("list the processes of the run: %w", err))
 	}

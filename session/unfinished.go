@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"cage/rules"
 	"cage/snapshot"
@@ -56,23 +57,62 @@ func recall(root string) (*unfinished, error) {
 	return &note, nil
 }
 
-// note writes that the session has not ended.
-func (s *session) note() error {
+// note writes that the session has not ended, under a name that does not count
+// yet, beside the caller: forcing it to disk takes as long as forcing the
+// journal, and both together no longer. It counts once publish was called,
+// which must not be before there is a journal.
+func (s *session) note() (publish func() error, forget func()) {
+	type prepared struct {
+		file *renameio.PendingFile
+		err  error
+	}
+	ready := make(chan prepared, 1)
+	go func() {
+		file, err := s.prepareNote()
+		ready <- prepared{file, err}
+	}()
+	take := sync.OnceValue(func() prepared { return <-ready })
+	publish = func() error {
+		if note := take(); note.err != nil {
+			return note.err
+		}
+		return take().file.CloseAtomicallyReplace()
+	}
+	forget = func() {
+		if note := take(); note.err == nil {
+			note.file.Cleanup()
+		}
+	}
+	return publish, forget
+}
+
+// prepareNote writes the note and forces it to disk.
+func (s *session) prepareNote() (*renameio.PendingFile, error) {
 	file, err := unfinishedFile(s.layout.Root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	data, err := json.Marshal(unfinished{
 		Session: s.id, Root: s.layout.Root, CommonDir: s.layout.CommonDir, GitDir: s.layout.GitDir,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	const ownerOnly, ownerReadWrite = 0o700, 0o600
 	if err := os.MkdirAll(filepath.Dir(file), ownerOnly); err != nil {
-		return err
+		return nil, err
 	}
-	return renameio.WriteFile(file, data, ownerReadWrite)
+	pending, err := renameio.NewPendingFile(file, renameio.WithPermissions(ownerReadWrite))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := pending.Write(data); err != nil {
+		return nil, errors.Join(err, pending.Cleanup())
+	}
+	if err := pending.Sync(); err != nil {
+		return nil, errors.Join(err, pending.Cleanup())
+	}
+	return pending, nil
 }
 
 // unnote takes the note about the root back: nothing is unfinished there.
