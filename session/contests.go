@@ -32,8 +32,10 @@ type history interface {
 	// Reached reports of every state, in their order and with an error too,
 	// whether it stood at its path in a commit reachable from refs.
 	Reached(ctx context.Context, refs gitrepo.Refs, states []gitrepo.State) ([]bool, error)
-	// Held reports of every state whether HEAD or the index holds it now.
+	// Held reports of every state whether HEAD or the index holds it now, and
+	// Indexed whether a checkout of its path would bring it.
 	Held(ctx context.Context, states []gitrepo.State) ([]bool, error)
+	Indexed(ctx context.Context, states []gitrepo.State) ([]bool, error)
 }
 
 type (
@@ -54,6 +56,8 @@ type contests struct {
 	// switched has the paths whose changes a branch switch explains, and what
 	// that brought there.
 	switched map[rules.Path]gitrepo.State
+	// fought are the paths that were changed to something else as well.
+	fought map[rules.Path]bool
 
 	// unexplained are displacements by the tag of their restore, and the same
 	// in the order they came.
@@ -153,6 +157,7 @@ func newContests(limits halt.Limits, git history, refs gitrepo.Refs, act func(ou
 		counter: halt.NewCounter[rules.Path, rules.Rule, *displacement](limits),
 		git:     git, refs: refs, act: act,
 		switched:    make(map[rules.Path]gitrepo.State),
+		fought:      make(map[rules.Path]bool),
 		unexplained: make(map[int]*displacement),
 		answers:     make(chan answer, 1),
 		alarm:       time.NewTimer(time.Hour),
@@ -181,11 +186,19 @@ func (c *contests) explain(e guard.Explained) {
 	case e.Unchanged:
 		c.Withdraw(d.path, d)
 	case e.State == nil || len(c.refs) == 0 || e.State.Blob == "" && e.Baseline == nil:
-		c.act(c.Answer(d.path, d, false))
+		c.settle(d, false)
 	default:
 		d.state, d.baseline = *e.State, e.Baseline
 		c.next.displaced = append(c.next.displaced, d)
 	}
+}
+
+// settle answers for a displacement.
+func (c *contests) settle(d *displacement, excusable bool) {
+	if !excusable {
+		c.fought[d.path] = true
+	}
+	c.act(c.Answer(d.path, d, excusable))
 }
 
 // strike takes a displacement off those that wait to be explained.
@@ -202,7 +215,7 @@ func (c *contests) judge(now time.Time) {
 		}
 		if !d.explained {
 			c.strike(d)
-			c.act(c.Answer(d.path, d, false))
+			c.settle(d, false)
 		}
 	}
 	c.next.rounds = append(c.next.rounds, c.Due(now)...)
@@ -247,7 +260,7 @@ func (c *contests) take(a answer) {
 
 func (c *contests) learn(q question, a answer) {
 	for i, d := range q.displaced {
-		c.act(c.Answer(d.path, d, a.reached[i]))
+		c.settle(d, a.reached[i])
 	}
 	for i, r := range q.rounds {
 		if a.held[i] {
@@ -285,11 +298,14 @@ func (c *contests) conclude(ctx context.Context) {
 		}
 		c.learn(q, q.ask(ctx, c.git, c.refs))
 	}
-	c.dropSwitchedBack(ctx)
+	c.dropOthers(ctx)
 }
 
-// dropSwitchedBack forgets the paths of which git holds something else by now.
-func (c *contests) dropSwitchedBack(ctx context.Context) {
+// dropOthers forgets the paths that a branch switch does not explain alone, and
+// those of which git's index holds something else by now: what it holds may be
+// anybody's, and nobody is to be told to check it out.
+func (c *contests) dropOthers(ctx context.Context) {
+	maps.DeleteFunc(c.switched, func(p rules.Path, _ gitrepo.State) bool { return c.fought[p] })
 	if len(c.switched) == 0 {
 		return
 	}
@@ -298,9 +314,9 @@ func (c *contests) dropSwitchedBack(ctx context.Context) {
 	for i, p := range paths {
 		states[i] = c.switched[p]
 	}
-	held, err := c.git.Held(ctx, states)
+	indexed, err := c.git.Indexed(ctx, states)
 	for i, p := range paths {
-		if err != nil || !held[i] {
+		if err != nil || !indexed[i] {
 			delete(c.switched, p)
 		}
 	}

@@ -135,6 +135,27 @@ func (r *Repo) Held(ctx context.Context, states []State) ([]bool, error) {
 	return held, nil
 }
 
+// Indexed reports of every state whether the index holds it at its path, and
+// without a conflict there: that is what git compares the work tree with, and
+// what a checkout of the path brings. Absence is held where the index has
+// nothing at the path.
+func (r *Repo) Indexed(ctx context.Context, states []State) ([]bool, error) {
+	indexed := make([]bool, len(states))
+	paths := askablePaths(states)
+	if len(paths) == 0 {
+		return indexed, nil
+	}
+	staged, err := r.staged(ctx, paths)
+	if err != nil {
+		return indexed, fmt.Errorf("look states up in the index: %w", err)
+	}
+	conflict := func(r record) bool { return r.unmerged }
+	for i, state := range states {
+		indexed[i] = askable(state.Path) && staged.hold(state) && !slices.ContainsFunc(staged[state.Path], conflict)
+	}
+	return indexed, nil
+}
+
 // committed returns what a commit records at the paths. A HEAD without a
 // commit records nothing.
 func (r *Repo) committed(ctx context.Context, commit string, paths []string) (records, error) {
@@ -168,6 +189,8 @@ func (r *Repo) staged(ctx context.Context, paths []string) (records, error) {
 type record struct {
 	mode uint32
 	oid  string
+	// unmerged is set for an entry of the index that is one side of a conflict.
+	unmerged bool
 }
 
 // records are what git records at the paths that it was asked about. Every one
@@ -209,7 +232,8 @@ func (r records) read(listing []byte, idWord int) error {
 		if err != nil {
 			return err
 		}
-		r.add(path, record{mode: mode, oid: fields[idWord]})
+		const stage = 2 // the word behind the id in a listing of the index
+		r.add(path, record{mode: mode, oid: fields[idWord], unmerged: idWord < stage && fields[stage] != "0"})
 	}
 	return nil
 }

@@ -151,6 +151,13 @@ func TestHeld(t *testing.T) {
 				file(repo, "plain", "in the work tree only"): false, {Path: "plain"}: false,
 				{Path: "HEAD"}: true, file(repo, "HEAD", "content of HEAD"): true,
 			})
+			// A checkout brings only what the index has.
+			indexed := func(states []State) ([]bool, error) { return repo.Indexed(context.Background(), states) }
+			expect(t, indexed, map[State]bool{
+				file(repo, "plain", "staged"): true, file(repo, "plain", "content of plain"): false, {Path: "plain"}: false,
+				{Path: "HEAD"}: true, file(repo, "HEAD", "content of HEAD"): false, {Path: "missing"}: true,
+				{Path: "../plain"}: false, run: true, target: true,
+			})
 		})
 	}
 }
@@ -175,6 +182,9 @@ func TestHeldInAConflict(t *testing.T) {
 	expect(t, func(states []State) ([]bool, error) { return repo.Held(context.Background(), states) }, map[State]bool{
 		file(repo, "a", "base\n"): true, file(repo, "a", "ours\n"): true, file(repo, "a", "theirs\n"): true,
 		file(repo, "a", "none\n"): false, {Path: "a"}: false,
+	})
+	expect(t, func(states []State) ([]bool, error) { return repo.Indexed(context.Background(), states) }, map[State]bool{
+		file(repo, "a", "base\n"): false, file(repo, "a", "ours\n"): false, file(repo, "a", "theirs\n"): false, {Path: "a"}: false,
 	})
 	after, err := os.ReadFile(r + "/.git/index")
 	if err != nil || !bytes.Equal(index, after) {
