@@ -101,17 +101,18 @@ type flagGroup struct {
 }
 
 // flagGroups returns the flags of a command by their titles, in the order in
-// which they were registered. A flag without a title, as --help is, goes
-// without saying.
+// which they were registered. That there is a --help goes without saying.
 func flagGroups(c *cobra.Command) []flagGroup {
 	var groups []flagGroup
 	byTitle := make(map[string]*pflag.FlagSet)
 	c.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		titles := flag.Annotations[groupKey]
-		if len(titles) == 0 {
+		if flag.Name == "help" {
 			return
 		}
-		title := titles[0]
+		title := "Flags"
+		if titles := flag.Annotations[groupKey]; len(titles) > 0 {
+			title = titles[0]
+		}
 		if byTitle[title] == nil {
 			set := pflag.NewFlagSet(title, pflag.ContinueOnError)
 			set.SortFlags = false
