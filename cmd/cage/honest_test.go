@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -178,13 +177,7 @@ func vim(file, leave string) string {
 }
 
 func TestHonestTools(t *testing.T) {
-	repeat := 1
-	if text := os.Getenv("CAGE_REPEAT"); text != "" {
-		var err error
-		if repeat, err = strconv.Atoi(text); err != nil || repeat < 1 {
-			t.Fatalf("CAGE_REPEAT=%q is no count", text)
-		}
-	}
+	repeat := repeats(t, 1)
 	original := newHonestOriginal(t)
 	for _, tool := range honestTools() {
 		t.Run(tool.name, func(t *testing.T) {

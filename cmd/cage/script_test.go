@@ -58,6 +58,21 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// repeats returns how often CAGE_REPEAT says to run what has to hold every
+// time, and standard where it says nothing.
+func repeats(t *testing.T, standard int) int {
+	t.Helper()
+	text := os.Getenv("CAGE_REPEAT")
+	if text == "" {
+		return standard
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("CAGE_REPEAT=%q is no count", text)
+	}
+	return n
+}
+
 // setUpScript gives a script a home, a state folder and a temporary folder of
 // its own beside its work, and git an identity and nothing of the machine's
 // configuration.

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tamperer changes protected files all the time, from three processes: the
+// command, a daemon in a session of its own and a child that ignores SIGTERM.
+// All end by themselves.
+const tamperer = `
+tamper() {
+  n=0
+  while [ $n -lt 300 ]; do
+    n=$((n + 1))
+    echo "evil $1 $n" >.env
+    echo "evil $1 $n" >>.github/workflows/ci.yml
+    echo new >".env.$1"
+    git config core.hooksPath /dev/null
+    rm -f .git/hooks/pre-commit
+    sleep 0.05
+  done
+}
+setsid sh -c "$(printf '%s' "$0"); tamper daemon" "$0" >/dev/null 2>&1 &
+(trap '' TERM; tamper deaf) >/dev/null 2>&1 &
+tamper command
+`
+
+// TestKilledCage kills the cage at random times of its life, while its command
+// tampers all the time, and starts it again; now and then that one is killed in
+// the middle of its recovery too. In the end there is never a wrong byte, a
+// survivor or a stuck state. CAGE_REPEAT says how often.
+func TestKilledCage(t *testing.T) {
+	recovered := 0
+	for n := range repeats(t, 8) {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			if killOnce(t, rand.New(rand.NewPCG(uint64(n), 7))) {
+				recovered++
+			}
+		})
+	}
+	t.Logf("%d sessions were recovered", recovered)
+	if recovered == 0 {
+		t.Error("no session was killed in time to be recovered")
+	}
+}
+
+// killOnce reports whether the last start had a session to recover.
+func killOnce(t *testing.T, random *rand.Rand) (recovered bool) {
+	k := newKilled(t)
+	before := k.listing()
+	k.kill(random.IntN(400), "sh", "-c", tamperer, tamperBody())
+	for random.IntN(3) == 0 {
+		k.kill(random.IntN(60), "true")
+	}
+	out, err := k.command("true").CombinedOutput()
+	if err != nil {
+		t.Fatalf("the next session: %v\n%s", err, out)
+	}
+	if left := k.survivors(); len(left) > 0 {
+		t.Errorf("survivors: %v\n%s", left, out)
+	}
+	if after := k.listing(); after != before {
+		t.Errorf("not as before:\n%s\n--- want\n%s\n--- the next session said\n%s", after, before, out)
+	}
+	for _, name := range []string{"gantry-cage-journal", "gantry-cage-common.lock"} {
+		if _, err := os.Lstat(filepath.Join(k.repo, ".git", name)); err == nil {
+			t.Errorf("%s is left", name)
+		}
+	}
+	return bytes.Contains(out, []byte("recovered an interrupted session"))
+}
+
+// tamperBody is the part of the tamperer that defines what it does.
+func tamperBody() string {
+	body, _, _ := strings.Cut(tamperer, "setsid")
+	return body
+}
+
+type killed struct {
+	*testing.T
+	dir, repo, self, marker string
+}
+
+func newKilled(t *testing.T) *killed {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &killed{T: t, dir: dir, repo: filepath.Join(dir, "repo"), self: self, marker: "CAGE_TEST_MARK=" + filepath.Base(dir) + strconv.Itoa(os.Getpid())}
+	for _, folder := range []string{"home", "state", "tmp", "bin", "repo/.github/workflows", "repo/.git"} {
+		k.must(os.MkdirAll(filepath.Join(dir, folder), 0o700))
+	}
+	k.must(os.Symlink(self, filepath.Join(dir, "bin", "cage")))
+	git := exec.Command("git", "init", "-q", "--template=", k.repo)
+	git.Env = k.environment()
+	k.must(git.Run())
+	for name, content := range map[string]string{
+		".env": "A=1\n", ".github/workflows/ci.yml": "on: push\n", ".git/hooks/pre-commit": "#!/bin/sh\n",
+	} {
+		k.must(os.MkdirAll(filepath.Dir(filepath.Join(k.repo, name)), 0o755))
+		k.must(os.WriteFile(filepath.Join(k.repo, name), []byte(content), 0o755))
+	}
+	t.Cleanup(func() { forgetNotes(dir); k.sweepUp() })
+	return k
+}
+
+func (k *killed) must(err error) {
+	k.Helper()
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
+func (k *killed) environment() []string {
+	return append(os.Environ(), k.marker,
+		"HOME="+filepath.Join(k.dir, "home"), "XDG_STATE_HOME="+filepath.Join(k.dir, "state"), "TMPDIR="+filepath.Join(k.dir, "tmp"),
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+}
+
+// command calls the cage by its name: the test binary is the program under it.
+func (k *killed) command(args ...string) *exec.Cmd {
+	c := exec.Command(filepath.Join(k.dir, "bin", "cage"), append([]string{"--contest-limit", "0", "--"}, args...)...)
+	c.Dir, c.Env = k.repo, k.environment()
+	return c
+}
+
+// kill runs the cage and kills it after so many milliseconds.
+func (k *killed) kill(after int, args ...string) {
+	k.Helper()
+	c := k.command(args...)
+	k.must(c.Start())
+	timer := time.AfterFunc(time.Duration(after)*time.Millisecond, func() { c.Process.Kill() })
+	defer timer.Stop()
+	_ = c.Wait() // killed, or it was faster
+}
+
+// listing describes the protected files.
+func (k *killed) listing() string {
+	k.Helper()
+	var b strings.Builder
+	for _, name := range []string{".env", ".env.command", ".env.daemon", ".env.deaf", ".github/workflows/ci.yml", ".git/hooks/pre-commit", ".git/config"} {
+		path := filepath.Join(k.repo, name)
+		info, err := os.Lstat(path)
+		if os.IsNotExist(err) {
+			fmt.Fprintf(&b, "%s absent\n", name)
+			continue
+		}
+		k.must(err)
+		data, err := os.ReadFile(path)
+		k.must(err)
+		fmt.Fprintf(&b, "%s %v %q\n", name, info.Mode(), data)
+	}
+	return b.String()
+}
+
+// survivors lists processes that carry the marker of the test.
+func (k *killed) survivors() []int {
+	names, err := filepath.Glob("/proc/[0-9]*/environ")
+	k.must(err)
+	var pids []int
+	for _, name := range names {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err != nil {
+			continue
+		}
+		if environ, err := os.ReadFile(name); err == nil && bytes.Contains(environ, []byte(k.marker)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// sweepUp ends what a failed test left running.
+func (k *killed) sweepUp() {
+	for _, pid := range k.survivors() {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // gone by itself
+	}
+}
