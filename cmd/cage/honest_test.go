@@ -190,14 +190,14 @@ func TestHonestTools(t *testing.T) {
 			if tool.slow {
 				times = (repeat + 9) / 10
 			}
-			w := newHonestWork(t, tool, original)
-			w.prepare(t)
+			w := newHonestWork(t, tool)
+			w.prepare(t, original)
 			before := w.state(t)
 			w.plain(t)
 			alone := w.state(t)
 			var failed, shown int
 			for range times {
-				w.prepare(t)
+				w.fresh(t)
 				faults := w.judge(t, w.caged(t), before, alone)
 				if len(faults) == 0 {
 					continue
@@ -219,8 +219,8 @@ const maxShown = 3
 // path that git notes down differs.
 type honestWork struct {
 	tool          honestTool
-	original      string
 	base, dir     string
+	prepared      string
 	env           []string
 	repo, report  string
 	index, output string
@@ -233,7 +233,7 @@ type honestWork struct {
 // returns the directory that holds it and its origin.
 func newHonestOriginal(t *testing.T) string {
 	t.Helper()
-	w := newHonestWork(t, honestTool{}, "")
+	w := newHonestWork(t, honestTool{})
 	if err := os.MkdirAll(w.repo, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -243,11 +243,11 @@ func newHonestOriginal(t *testing.T) string {
 	return w.dir
 }
 
-func newHonestWork(t *testing.T, tool honestTool, original string) *honestWork {
+func newHonestWork(t *testing.T, tool honestTool) *honestWork {
 	t.Helper()
 	base := t.TempDir()
 	w := &honestWork{
-		tool: tool, original: original, base: base, dir: filepath.Join(base, "work"),
+		tool: tool, base: base, dir: filepath.Join(base, "work"), prepared: filepath.Join(base, "prepared"),
 		repo: filepath.Join(base, "work", "repo"), report: filepath.Join(base, "report.json"),
 		index: filepath.Join(base, "index"),
 	}
@@ -288,17 +288,35 @@ func (w *honestWork) git(t *testing.T, args ...string) string {
 	return w.output
 }
 
-// prepare makes a fresh repository.
-func (w *honestWork) prepare(t *testing.T) {
+// prepare prepares a copy of the original for the tool.
+func (w *honestWork) prepare(t *testing.T, original string) {
+	t.Helper()
+	w.copy(t, original, w.dir)
+	if code := w.run(t, "sh", "-e", "-c", refresh+w.tool.setup); code != 0 {
+		t.Fatalf("the setup exited %d:\n%s", code, w.output)
+	}
+	w.copy(t, w.dir, w.prepared)
+}
+
+// fresh puts a fresh copy of what was prepared in its place.
+func (w *honestWork) fresh(t *testing.T) {
 	t.Helper()
 	if err := os.RemoveAll(w.dir); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("cp", "-a", w.original, w.dir).CombinedOutput(); err != nil {
-		t.Fatalf("cp: %v\n%s", err, out)
+	w.copy(t, w.prepared, w.dir)
+	if code := w.run(t, "sh", "-c", refresh); code != 0 {
+		t.Fatalf("git exited %d:\n%s", code, w.output)
 	}
-	if code := w.run(t, "sh", "-e", "-c", "git update-index -q --refresh\n"+w.tool.setup); code != 0 {
-		t.Fatalf("the setup exited %d:\n%s", code, w.output)
+}
+
+// refresh has the index know the copies by their inodes.
+const refresh = "git update-index -q --refresh\n"
+
+func (w *honestWork) copy(t *testing.T, from, to string) {
+	t.Helper()
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v\n%s", err, out)
 	}
 }
 
