@@ -25,6 +25,8 @@ type request struct {
 	refresh bool
 	// walk looks for new names.
 	walk bool
+	// last says that nothing is watched any more after it.
+	last bool
 }
 
 // findings are what a rescan saw: it judges nothing that can be put back.
@@ -149,7 +151,7 @@ func (g *Guard) compareAll(ctx context.Context, r request) findings {
 	}
 	found.took = time.Since(started)
 	if r.walk {
-		g.findNew(&found, look)
+		g.findNew(&found, look, r.last)
 		found.walked, found.walkTook = true, time.Since(started)-found.took
 	}
 	return found
@@ -190,8 +192,8 @@ func (g *Guard) leave(v rules.Verdict) Outcome {
 
 // findNew walks for names that the baseline does not have. A directory of a
 // protected tree that cannot be looked into is one: it may hold anything.
-func (g *Guard) findNew(found *findings, look *snapshot.Looker) {
-	survey := g.walk()
+func (g *Guard) findNew(found *findings, look *snapshot.Looker, last bool) {
+	survey := g.walk(last)
 	for _, p := range survey.Denied {
 		if g.Plan.Covers(p) {
 			survey.Found = append(survey.Found, p)
@@ -220,8 +222,8 @@ func (g *Guard) findNew(found *findings, look *snapshot.Looker) {
 
 // walk returns what the plan classifies and what stands in the trees now. The
 // watcher's walk watches the directories on its way.
-func (g *Guard) walk() snapshot.Survey {
-	if g.Watcher != nil {
+func (g *Guard) walk(last bool) snapshot.Survey {
+	if g.Watcher != nil && !last {
 		return g.Watcher.Scan()
 	}
 	return snapshot.Look(g.Trees, g.Plan, nil, nil)

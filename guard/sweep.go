@@ -17,7 +17,7 @@ func (g *Guard) sweep(ctx context.Context) {
 	g.exiting = true
 	g.takeFinishedRescan()
 	for range sweeps {
-		found := g.compareAll(ctx, request{walk: true})
+		found := g.compareAll(ctx, request{walk: true, last: true})
 		g.digest(found)
 		if g.dirty.len() == 0 {
 			break

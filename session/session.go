@@ -119,6 +119,7 @@ func (s *session) execute(ctx context.Context) *report.Document {
 	}()
 	s.supervise(ctx)
 	s.guard.Sweep(ctx)
+	s.stopWatching()
 	s.kept.Finish()
 	s.guard.Seal()
 	stopLoop()
@@ -128,6 +129,14 @@ func (s *session) execute(ctx context.Context) *report.Document {
 	s.bell.stop()
 	s.takeLateSignal()
 	return s.report()
+}
+
+// stopWatching closes the watcher beside what is left to do; close waits for
+// it.
+func (s *session) stopWatching() {
+	if s.watcher != nil {
+		go s.watcher.Close()
+	}
 }
 
 // close releases what the session holds open.
