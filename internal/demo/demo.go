@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,9 +117,11 @@ func (s *stage) remove() error {
 	return nil
 }
 
-// environment keeps the demo away from the user's own configuration and state.
+// environment keeps the demo away from the user's own configuration and state,
+// and from the repository that a git of the caller's is at work in.
 func (s *stage) environment() []string {
-	return append(os.Environ(),
+	own := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GIT_") })
+	return append(own,
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
 		"XDG_STATE_HOME="+filepath.Join(s.top, "state"), "TMPDIR="+s.top)
 }
