@@ -14,19 +14,21 @@ import (
 
 // TestEveryDirectoryIsWatchedAfterChaos makes, moves, exchanges and removes
 // directories from several sides at once. Whatever stands in the end is
-// watched, by the name it has then.
+// watched, by the name it has then; where symlinks led watches astray, after
+// the next scan.
 func TestEveryDirectoryIsWatchedAfterChaos(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(4) {
+		links := seed%2 == 1
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newScene(t)
 			var sides sync.WaitGroup
 			for side := range uint64(3) {
-				sides.Go(func() { s.disturb(rand.New(rand.NewPCG(seed, side)), 1500) })
+				sides.Go(func() { s.disturb(rand.New(rand.NewPCG(seed, side)), links, 1500) })
 			}
 			sides.Wait()
 			s.settle()
 			// The kernel may have dropped events: then that is what was said.
-			if s.w.Status().Overflows > 0 {
+			if links || s.w.Status().Overflows > 0 {
 				s.w.Refresh()
 				s.w.Scan()
 			}
@@ -52,7 +54,7 @@ func TestEveryDirectoryIsWatchedAfterChaos(t *testing.T) {
 
 // disturb does n things to directories of few names, most of which exist. What
 // fails because somebody else was faster does not matter.
-func (s *scene) disturb(r *rand.Rand, n int) {
+func (s *scene) disturb(r *rand.Rand, links bool, n int) {
 	names := []string{"src", "infra", "infra/prod", "dir", "dir/deep", "a", "a/b", "a/b/c", "b", "b/a", "b/a/c", "c"}
 	pick := func() string { return s.abs(names[r.IntN(len(names))]) }
 	for range n {
@@ -66,7 +68,9 @@ func (s *scene) disturb(r *rand.Rand, n int) {
 		case 6:
 			os.RemoveAll(one)
 		case 7:
-			os.Symlink(other, one)
+			if links {
+				os.Symlink(other, one)
+			}
 			os.WriteFile(filepath.Join(one, "x"), nil, 0o600)
 		}
 	}

@@ -16,9 +16,8 @@ type chores struct {
 	limit int
 
 	mu sync.Mutex
-	// left are watched directories that went from their place; true where they
-	// may live on elsewhere, with everything below them.
-	left map[string]bool
+	// left are watched directories that went from their place.
+	left map[string]struct{}
 	// appeared are names that may be new directories.
 	appeared map[rules.Path]struct{}
 	// files are protected files whose inode watch has to be set again.
@@ -28,16 +27,16 @@ type chores struct {
 func (c *chores) init(limit int) {
 	c.wake = make(chan struct{}, 1)
 	c.limit = limit
-	c.left = make(map[string]bool)
+	c.left = make(map[string]struct{})
 	c.appeared = make(map[rules.Path]struct{})
 	c.files = make(map[rules.Path]struct{})
 }
 
 // leave and appear report false where too much waits already: then nothing of
 // it is known any more, and the watches cannot be trusted.
-func (c *chores) leave(abs string, moved bool) bool {
+func (c *chores) leave(abs string) bool {
 	return c.change(func() bool {
-		c.left[abs] = c.left[abs] || moved
+		c.left[abs] = struct{}{}
 		return len(c.left) <= c.limit
 	})
 }
@@ -77,11 +76,11 @@ func (c *chores) change(f func() bool) bool {
 	return ok
 }
 
-func (c *chores) take() (left map[string]bool, appeared, files []rules.Path) {
+func (c *chores) take() (left map[string]struct{}, appeared, files []rules.Path) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	left = c.left
-	c.left = make(map[string]bool)
+	c.left = make(map[string]struct{})
 	return left, drain(c.appeared), drain(c.files)
 }
 

@@ -26,11 +26,16 @@ type dirs struct {
 	// watched are the absolute paths that watches were set by: all that
 	// fsnotify knows, and those that it took for another one's, because it had
 	// not heard yet that this one moved. The event of that, or of its end, has
-	// it dropped.
-	watched map[string]struct{}
+	// it dropped. With each goes the number of watched directories in it; the
+	// one that a directory lies in is watched too.
+	watched map[string]int
 	// doubtful is set where events of names were lost: a directory may have
 	// moved with its watch, which then tells lies about where it is.
 	doubtful bool
+	// gaveUp is set where a living watch was given up. fsnotify follows
+	// symlinks: if one stood on the way when that was set, the watch was another
+	// directory's, which has none now.
+	gaveUp bool
 }
 
 // renew opens a new instance where there is none, or where the old one's
@@ -60,7 +65,7 @@ func (d *dirs) stale() bool {
 func (d *dirs) swap(next *fsnotify.Watcher) error {
 	d.mu.Lock()
 	last := d.instance
-	d.instance, d.watched, d.doubtful = next, make(map[string]struct{}), false
+	d.instance, d.watched, d.doubtful, d.gaveUp = next, make(map[string]int), false, false
 	d.mu.Unlock()
 	if last == nil {
 		return nil
@@ -72,6 +77,13 @@ func (d *dirs) distrust() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.doubtful = true
+}
+
+// settleDoubts has the next renewal replace all watches if one may be missing.
+func (d *dirs) settleDoubts() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.doubtful = d.doubtful || d.gaveUp
 }
 
 func (d *dirs) has(abs string) bool {
@@ -105,6 +117,8 @@ func (d *dirs) find(wanted func(abs string) bool) (string, bool) {
 	return "", false
 }
 
+// add sets a watch by a path that has none: fsnotify breaks down over a path
+// that it knows when another directory it knows stands there.
 func (d *dirs) add(abs string) error {
 	if d.instance == nil {
 		return errNoInstance
@@ -121,43 +135,62 @@ func (d *dirs) add(abs string) error {
 func (d *dirs) note(abs string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.watched[abs] = struct{}{}
-}
-
-func (d *dirs) unnote(abs string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.watched, abs)
-}
-
-// drop gives up the watches of directories that left their place, and of all
-// below those that moved: fsnotify would go on to name them by the old place,
-// and take a watch set at the new one for the same.
-func (d *dirs) drop(left map[string]bool) {
-	if d.instance == nil || len(left) == 0 {
-		return
-	}
-	moved := make(map[string]struct{})
-	for abs, whole := range left {
-		d.remove(abs)
-		if whole {
-			moved[abs] = struct{}{}
+	d.watched[abs] = 0
+	if above := parent(abs); above != abs {
+		if n, ok := d.watched[above]; ok {
+			d.watched[above] = n + 1
 		}
 	}
-	if len(moved) == 0 {
+}
+
+// unnote returns how many watched directories lie in the one that was noted.
+func (d *dirs) unnote(abs string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	within, ok := d.watched[abs]
+	if !ok {
+		return 0
+	}
+	delete(d.watched, abs)
+	if n, ok := d.watched[parent(abs)]; ok {
+		d.watched[parent(abs)] = n - 1
+	}
+	return within
+}
+
+func parent(abs string) string { return abs[:max(1, strings.LastIndexByte(abs, '/'))] }
+
+// drop gives up the watches of directories that left their place, and of all
+// below: fsnotify would go on to name them by the old place, and take a watch
+// set at the new one for the same.
+func (d *dirs) drop(left map[string]struct{}) {
+	if d.instance == nil {
+		return
+	}
+	full := make(map[string]struct{})
+	// Backwards, so that what lies in a directory goes before it.
+	for _, abs := range slices.Backward(slices.Sorted(maps.Keys(left))) {
+		if d.remove(abs) > 0 {
+			full[abs] = struct{}{}
+		}
+	}
+	if len(full) == 0 {
 		return
 	}
 	for _, abs := range d.list() {
-		if liesIn(abs, moved) {
+		if liesIn(abs, full) {
 			d.remove(abs)
 		}
 	}
 }
 
-func (d *dirs) remove(abs string) {
+func (d *dirs) remove(abs string) (within int) {
 	// An error says that the watch died before.
-	_ = d.instance.Remove(abs)
-	d.unnote(abs)
+	gone := d.instance.Remove(abs) != nil
+	d.mu.Lock()
+	d.gaveUp = d.gaveUp || !gone
+	d.mu.Unlock()
+	return d.unnote(abs)
 }
 
 // liesIn reports whether abs is below one of the directories.
@@ -232,7 +265,7 @@ func (w *Watcher) dirEvent(ev fsnotify.Event) {
 	if ev.Has(fsnotify.Remove|fsnotify.Rename) && w.dirs.has(ev.Name) {
 		// An exchange tells that the new directory came before it tells that the
 		// old one went: what stands there is looked at again.
-		intact, enter = w.chores.leave(ev.Name, ev.Has(fsnotify.Rename)), true
+		intact, enter = w.chores.leave(ev.Name), true
 	}
 	if enter && p.Anchor != rules.Outside && w.plan.Enter(p) {
 		intact = w.chores.appear(p) && intact

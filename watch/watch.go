@@ -19,7 +19,6 @@ package watch
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -131,7 +130,8 @@ func open(o Options, l limits) *Watcher {
 
 // Scan walks the trees and finds everything that the plan classifies. Each
 // directory is watched before it is read, so that a name that comes later is
-// hinted at.
+// hinted at. If directories moved since the last scan, all are watched anew:
+// where somebody led a watch astray with a symlink, it is right after this.
 func (w *Watcher) Scan() snapshot.Survey {
 	w.arming.Lock()
 	defer w.arming.Unlock()
@@ -236,7 +236,7 @@ func (w *Watcher) doChores() {
 		// A walk was faster than the event: the watch it set may be one that
 		// fsnotify knows by the directory's last place.
 		if abs := w.layout.Abs(p); w.dirs.has(abs) {
-			left[abs] = true
+			left[abs] = struct{}{}
 		}
 	}
 	w.dirs.drop(left)
@@ -302,8 +302,7 @@ func (w *Watcher) watchLeads() {
 // only directories are watched that lie in a watched one.
 func (w *Watcher) watchDir(dir rules.Path) {
 	abs := w.layout.Abs(dir)
-	above := abs[:max(1, strings.LastIndexByte(abs, '/'))]
-	if w.closed || w.dirs.has(abs) || dir.Rel != "" && !w.dirs.has(above) {
+	if w.closed || w.dirs.has(abs) || dir.Rel != "" && !w.dirs.has(parent(abs)) {
 		return
 	}
 	needed := w.needed(dir)
@@ -326,7 +325,7 @@ func (w *Watcher) spareOne() bool {
 	}
 	abs, ok := w.dirs.find(func(abs string) bool { return !w.needed(w.layout.Locate(abs)) })
 	if ok {
-		w.dirs.drop(map[string]bool{abs: true})
+		w.dirs.drop(map[string]struct{}{abs: {}})
 	}
 	w.spared = !ok
 	return ok
