@@ -11,6 +11,7 @@ package guard
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -200,13 +201,9 @@ func (g *Guard) noteWatch() {
 	for range now.Overflows - g.watched.Overflows {
 		g.emit(Overflow{})
 	}
-	known := make(map[string]bool)
-	for _, reason := range g.watched.Degraded {
-		known[reason] = true
-	}
-	for _, reason := range now.Degraded {
-		if !known[reason] {
-			g.emit(Degraded{Reason: reason})
+	for _, lack := range now.Degraded {
+		if !slices.Contains(g.watched.Degraded, lack) {
+			g.emit(Degraded{Reason: lack.String()})
 		}
 	}
 	g.watched = now

@@ -193,9 +193,10 @@ type Watch struct {
 	SessionLog *string `json:"session_log"`
 	// Overflows counts the times the kernel's event queue lost events.
 	Overflows int `json:"overflows"`
-	// Degraded counts the times watches were lost or could not be had.
+	// Degraded counts the reasons for which watches were lost or could not be
+	// had.
 	Degraded int `json:"degraded"`
-	// DegradedReasons are the distinct reasons of Degraded.
+	// DegradedReasons are those reasons, with the setting to change.
 	DegradedReasons List[string] `json:"degraded_reasons"`
 	// RuleContestLimit is the resolved number; 0 is off.
 	RuleContestLimit int `json:"rule_contest_limit"`

@@ -73,7 +73,10 @@ func (s *session) watchReport(status watch.Status) report.Watch {
 	w := report.Watch{
 		Enabled: !s.NoWatch, LiveRestores: s.guard.LiveRestores(), Contested: displayAll(s.layout, s.contested),
 		ContestLimit: s.contestLimits.Path, RuleContestLimit: s.contestLimits.Rule, Halt: s.halted, SessionLog: &path,
-		Overflows: status.Overflows, Degraded: len(status.Degraded), DegradedReasons: status.Degraded,
+		Overflows: status.Overflows, Degraded: len(status.Degraded),
+	}
+	for _, lack := range status.Degraded {
+		w.DegradedReasons = append(w.DegradedReasons, lack.String())
 	}
 	if !s.NoWatch {
 		interval, walk := s.Interval.Milliseconds(), walkInterval(s.Interval).Milliseconds()

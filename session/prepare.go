@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -399,11 +400,21 @@ func (s *session) startLine() report.Start {
 	if s.watcher != nil {
 		status := s.watcher.Status()
 		start.Events = status.Events
-		if len(status.Degraded) > 0 {
-			start.Degraded = status.Degraded[0]
-		}
+		start.Degraded, start.Setting = spellLacks(status.Degraded)
 	}
 	return start
+}
+
+// spellLacks puts reasons into one line, and settings into another.
+func spellLacks(lacks []watch.Lack) (reasons, settings string) {
+	var why, what []string
+	for _, lack := range lacks {
+		why = append(why, lack.Reason)
+		if lack.Setting != "" && !slices.Contains(what, lack.Setting) {
+			what = append(what, lack.Setting)
+		}
+	}
+	return strings.Join(why, "; "), strings.Join(what, "; ")
 }
 
 func (s *session) revertMode() report.RevertMode {

@@ -281,7 +281,7 @@ func TestPathTooLong(t *testing.T) {
 		return fd
 	}
 	s := newSceneWith(t, systemLimits(), func(s *scene) { unix.Close(deep(s)) })
-	if got := s.w.Status().Degraded; len(got) != 1 || !strings.Contains(got[0], "longer than the system takes") {
+	if got := s.w.Status().Degraded; len(got) != 1 || !strings.Contains(got[0].Reason, "longer than the system takes") {
 		t.Errorf("degraded: %q", got)
 	}
 	fd := deep(s)
@@ -363,7 +363,7 @@ func TestBudget(t *testing.T) {
 			s.write(fmt.Sprintf("many/%d/x", i), "x")
 		}
 	})
-	if got := s.w.Status(); !got.Events || len(got.Degraded) != 1 || !strings.Contains(got.Degraded[0], "fs.inotify.max_user_watches") {
+	if got := s.w.Status(); !got.Events || len(got.Degraded) != 1 || !strings.Contains(got.Degraded[0].Setting, "fs.inotify.max_user_watches") {
 		t.Errorf("status %+v", got)
 	}
 	s.write("infra/prod/new.tf", "x")

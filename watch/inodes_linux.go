@@ -148,7 +148,7 @@ func (w *Watcher) readInodes(from *os.File) {
 		if err != nil {
 			// inotify(7) knows no reading error that would pass.
 			w.hints.fail(fmt.Errorf("read events: %w", err))
-			w.ledger.degrade("the inode watches failed: " + safefile.ErrnoName(err))
+			w.ledger.degrade(Lack{Reason: "the inode watches failed: " + safefile.ErrnoName(err)})
 			w.lose(false)
 			return
 		}

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,7 +18,7 @@ import (
 type ledger struct {
 	mu        sync.Mutex
 	overflows int
-	degraded  map[string]struct{}
+	degraded  map[Lack]struct{}
 }
 
 func (l *ledger) overflow() {
@@ -26,23 +27,24 @@ func (l *ledger) overflow() {
 	l.overflows++
 }
 
-// degrade notes a reason, once. An empty reason is none.
-func (l *ledger) degrade(reason string) {
-	if reason == "" {
+// degrade notes a lack, once. Without a reason it is none.
+func (l *ledger) degrade(lack Lack) {
+	if lack.Reason == "" {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.degraded == nil {
-		l.degraded = make(map[string]struct{})
+		l.degraded = make(map[Lack]struct{})
 	}
-	l.degraded[reason] = struct{}{}
+	l.degraded[lack] = struct{}{}
 }
 
 func (l *ledger) status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Status{Overflows: l.overflows, Degraded: slices.Sorted(maps.Keys(l.degraded))}
+	byText := func(a, b Lack) int { return cmp.Compare(a.String(), b.String()) }
+	return Status{Overflows: l.overflows, Degraded: slices.SortedFunc(maps.Keys(l.degraded), byText)}
 }
 
 // exhausted reports whether err says that no further watch is to be had.
@@ -59,9 +61,9 @@ func (w *Watcher) failed(err error) {
 	case exhausted(err):
 		w.ledger.degrade(w.limits.exhausted)
 	case errors.Is(err, syscall.ENAMETOOLONG):
-		w.ledger.degrade("directories whose path is longer than the system takes cannot be watched: the tree walk finds what is new in them")
+		w.ledger.degrade(Lack{Reason: "directories whose path is longer than the system takes cannot be watched: the tree walk finds what is new in them"})
 	default:
-		w.ledger.degrade("a watch could not be set: " + safefile.ErrnoName(err))
+		w.ledger.degrade(Lack{Reason: "a watch could not be set: " + safefile.ErrnoName(err)})
 		w.hints.fail(fmt.Errorf("set a watch: %w", err))
 	}
 }
@@ -73,6 +75,6 @@ func (w *Watcher) refused(err error) {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		w.ledger.degrade(w.limits.refused)
 	default:
-		w.ledger.degrade("no events can be had: " + err.Error())
+		w.ledger.degrade(Lack{Reason: "no events can be had: " + err.Error()})
 	}
 }

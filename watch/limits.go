@@ -14,5 +14,5 @@ type limits struct {
 	pending int
 	// beyond, exhausted and refused say what it means that the bound was
 	// reached, that a watch was refused, and that an instance was.
-	beyond, exhausted, refused string
+	beyond, exhausted, refused Lack
 }

@@ -15,32 +15,58 @@ import (
 const noMoreWatches = syscall.ENOSPC
 
 func systemLimits() limits {
-	watches := setting("max_user_watches", 8192)
-	instances := setting("max_user_instances", 128)
+	watches := smallest(setting{"fs.inotify.max_user_watches", 8192}, setting{"user.max_inotify_watches", 0})
+	instances := smallest(setting{"fs.inotify.max_user_instances", 128}, setting{"user.max_inotify_instances", 0})
+	more := fmt.Sprintf("raise %s, now %d for all programs of the user together", watches.name, watches.value)
 	return limits{
-		watches: watches / 2,
+		watches: watches.value / 2,
 		pending: maxPending,
-		beyond: fmt.Sprintf("the scan enters more directories than half of fs.inotify.max_user_watches (now %d) allows to watch: "+
-			"new names in the others wait for the tree walk; raise that setting to see them at once", watches),
-		exhausted: fmt.Sprintf("the inotify watches of this user are used up: raise fs.inotify.max_user_watches (now %d, for all programs of the user together); "+
-			"until then rescans find what is not watched", watches),
-		refused: fmt.Sprintf("no inotify instance could be had: raise fs.inotify.max_user_instances (now %d, for all programs of the user together) or the limit of open files; "+
-			"until then rescans find changes", instances),
+		beyond: Lack{
+			Reason:  "half of the user's inotify watches are not enough for every directory: new names in some wait for the tree walk",
+			Setting: more,
+		},
+		exhausted: Lack{
+			Reason:  "the inotify watches of the user are used up",
+			Setting: more,
+		},
+		refused: Lack{
+			Reason: "no inotify instance could be had",
+			Setting: fmt.Sprintf("raise %s, now %d for all programs of the user together, or the limit of open files (ulimit -n)",
+				instances.name, instances.value),
+		},
 	}
 }
 
-// setting reads one of the kernel's inotify limits (inotify(7)), with the
-// kernel's old default where it cannot be read.
-func setting(name string, standard int) int {
-	text, err := os.ReadFile("/proc/sys/fs/inotify/" + name)
+// setting is one of the kernel's limits, by its sysctl name.
+type setting struct {
+	name  string
+	value int
+}
+
+// smallest returns the smaller of two limits as they are now. Those below fs
+// hold for the whole machine and those below user for a user namespace and all
+// in it (inotify(7), namespaces(7)); the kernel's old default stands for one
+// that cannot be read, where there is one.
+func smallest(machine, namespace setting) setting {
+	machine.read()
+	if namespace.read() && namespace.value < machine.value {
+		return namespace
+	}
+	return machine
+}
+
+// read reports false, and leaves the value, where the kernel does not tell.
+func (s *setting) read() bool {
+	text, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(s.name, ".", "/"))
 	if err != nil {
-		return standard
+		return false
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
-		return standard
+		return false
 	}
-	return n
+	s.value = n
+	return true
 }
 
 func newInstance() (*fsnotify.Watcher, error) { return fsnotify.NewWatcher() }

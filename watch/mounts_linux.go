@@ -37,7 +37,7 @@ type mount struct {
 func (w *Watcher) startMounts() {
 	m, err := openMounts()
 	if err != nil {
-		w.ledger.degrade("changes of mounts cannot be watched: " + err.Error())
+		w.ledger.degrade(Lack{Reason: "changes of mounts cannot be watched: " + err.Error()})
 		return
 	}
 	w.mounts = m
@@ -111,7 +111,7 @@ func (w *Watcher) noteMounts() {
 		return
 	}
 	for _, reason := range unseen(now, w.layout) {
-		w.ledger.degrade(reason)
+		w.ledger.degrade(Lack{Reason: reason})
 	}
 	if !first {
 		w.dirs.distrust()

@@ -92,15 +92,30 @@ func (b Batch) Empty() bool {
 	return len(b.Paths) == 0 && !b.Rescan && !b.Walk && !b.Remounted && len(b.Errs) == 0
 }
 
+// Lack is something for want of which changes are seen late.
+type Lack struct {
+	Reason string
+	// Setting is what would have to be changed, as an order; empty where no
+	// setting helps.
+	Setting string
+}
+
+func (l Lack) String() string {
+	if l.Setting == "" {
+		return l.Reason
+	}
+	return l.Reason + " (" + l.Setting + ")"
+}
+
 // Status is what the watcher sees and what it does not.
 type Status struct {
 	// Events says that there is any watch at all.
 	Events bool
 	// Overflows counts the times that the kernel dropped events.
 	Overflows int
-	// Degraded are the reasons for which changes were or may be seen late,
+	// Degraded are the lacks for which changes were or may be seen late,
 	// since the watcher was made: sorted, each once.
-	Degraded     []string
+	Degraded     []Lack
 	WatchedDirs  int
 	WatchedFiles int
 }

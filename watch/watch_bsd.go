@@ -18,8 +18,8 @@ func systemLimits() limits {
 	return limits{
 		watches:   0,
 		pending:   maxPending,
-		exhausted: "a directory cannot be watched because too many files are open: raise the limit of open files (ulimit -n); until then rescans find what is not watched",
-		refused:   "no kernel queue could be had: raise the limit of open files (ulimit -n); until then rescans find changes",
+		exhausted: Lack{Reason: "too many files are open to watch another directory", Setting: "raise the limit of open files (ulimit -n)"},
+		refused:   Lack{Reason: "no kernel queue could be had", Setting: "raise the limit of open files (ulimit -n)"},
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 
@@ -52,6 +53,12 @@ func sessionLog(ts *testscript.TestScript, file string) []map[string]any {
 		events = append(events, event)
 	}
 	return events
+}
+
+// hasUserNamespaces reports whether unshare can make a user namespace in which
+// the limits of inotify can be lowered.
+func hasUserNamespaces() bool {
+	return exec.Command("unshare", "-Ur", "sh", "-c", "echo 100 >/proc/sys/user/max_inotify_watches").Run() == nil
 }
 
 func matches(event map[string]any, pairs []string) bool {

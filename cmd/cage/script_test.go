@@ -121,14 +121,16 @@ func forgetNotes(below string) {
 	}
 }
 
-// scriptCondition knows `[root]` and `[mounts]`, beside testscript's own
-// `[exec:name]` and `[linux]`.
+// scriptCondition knows `[root]`, `[mounts]` and `[userns]`, beside testscript's
+// own `[exec:name]` and `[linux]`.
 func scriptCondition(name string) (bool, error) {
 	switch name {
 	case "root":
 		return os.Geteuid() == 0, nil
 	case "mounts":
 		return canMount(), nil
+	case "userns":
+		return hasUserNamespaces(), nil
 	default:
 		return false, fmt.Errorf("unknown condition %q", name)
 	}

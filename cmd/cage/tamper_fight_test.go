@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -24,6 +26,10 @@ import (
 //	                                         and half there in turn
 //	tamper blink <file> <there> <gone>       has the file be there and gone for
 //	                                         so many milliseconds in turn
+//	tamper flood <dir> <n> <file>            makes and removes n files in the
+//	                                         directory, one after the other, and
+//	                                         tampers with the file in the middle
+//	tamper scatter <dir> <n>                 makes n files in the directory
 func tamperFight(form string, args []string) (done bool, err error) {
 	switch {
 	case form == "held" && len(args) >= 2:
@@ -36,8 +42,20 @@ func tamperFight(form string, args []string) (done bool, err error) {
 		return true, flicker(args[0])
 	case form == "blink" && len(args) == 3:
 		return true, blink(args[0], args[1], args[2])
+	case form == "flood" && len(args) == 3:
+		return true, counted(args[1], func(n int) error { return flood(args[0], n, args[2]) })
+	case form == "scatter" && len(args) == 2:
+		return true, counted(args[1], func(n int) error { return scatter(args[0], n) })
 	}
 	return false, nil
+}
+
+func counted(number string, do func(n int) error) error {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
+	return do(n)
 }
 
 // errNotEnded is returned by a fighter that nobody has ended.
@@ -134,6 +152,33 @@ func blink(file, there, gone string) error {
 		time.Sleep(off)
 		return err
 	})
+}
+
+func flood(dir string, n int, file string) error {
+	for i := range n {
+		name := filepath.Join(dir, "flood-"+strconv.Itoa(i))
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			return err
+		}
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+		if i == n/2 {
+			if err := os.WriteFile(file, []byte("EVIL=1\n"), 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func scatter(dir string, n int) error {
+	for i := range n {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unlessAbsent drops the error of a file that the cage has taken away.
