@@ -64,13 +64,13 @@ func (s *signals) beforeCommand(ctx context.Context) (start context.Context, beg
 		defer cancel()
 		select {
 		case sig := <-s.orders:
-			s.stop()
 			came <- sig
 		case sig := <-s.keys:
-			s.stop()
 			came <- sig
 		case <-over:
+			return
 		}
+		signal.Reset(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 	}()
 	return start, func() os.Signal {
 		close(over)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"cage/report"
@@ -133,12 +135,37 @@ func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (i
 	if err != nil {
 		return 0, err
 	}
+	over := takeSignals()
 	doc, err := session.Run(ctx, f.options(stage, command))
 	if doc == nil {
+		over(exitUsage)
 		f.printFailure(err)
 		return 0, err
 	}
+	over(doc.ExitCode)
 	return doc.ExitCode, errors.Join(err, f.print(doc))
+}
+
+// takeSignals keeps signals from ending the program. Once the session is over,
+// which takes them too, one ends the program with the session's exit code: it
+// can only be meant for whoever keeps the report from being printed.
+func takeSignals() (over func(code int)) {
+	signals := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
+	return func(code int) {
+		select {
+		case <-signals: // was the session's
+		default:
+		}
+		go func() {
+			<-signals
+			os.Exit(code)
+		}()
+	}
 }
 
 func (f *runFlags) options(stage spawn.Stage, command []string) session.Options {
