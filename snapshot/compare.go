@@ -87,6 +87,9 @@ func unlessAbsent(err error) error {
 }
 
 func (l *Looker) compareIn(dir *safefile.Dir, e *Entry) Sight {
+	if e.State.Kind == safefile.Regular && !e.MetadataOnly {
+		return l.compareFile(dir, e)
+	}
 	name := e.Path.Base()
 	info, err := dir.Stat(name)
 	if err != nil {
@@ -101,10 +104,8 @@ func (l *Looker) compareIn(dir *safefile.Dir, e *Entry) Sight {
 		sight.Same = err == nil && sight.State.Link == e.State.Link && sameOwner(&info, &e.State.Info)
 	case info.Kind != safefile.Regular:
 		sight.Same = true
-	case e.MetadataOnly:
-		sight.Same = sameMeta(&info, &e.State.Info) && info.MTime == e.State.MTime && info.Size == e.State.Size
 	default:
-		l.compareFile(dir, e, &sight)
+		sight.Same = sameMeta(&info, &e.State.Info) && info.MTime == e.State.MTime && info.Size == e.State.Size
 	}
 	return sight
 }
@@ -113,50 +114,75 @@ func sameMeta(a, b *safefile.Info) bool { return a.Perm == b.Perm && sameOwner(a
 
 func sameOwner(a, b *safefile.Info) bool { return a.UID == b.UID && a.GID == b.GID }
 
-func (l *Looker) compareFile(dir *safefile.Dir, e *Entry, sight *Sight) {
+// compareFile compares what should be a regular file.
+func (l *Looker) compareFile(dir *safefile.Dir, e *Entry) Sight {
 	f, info, err := dir.Open(e.Path.Base())
 	if err != nil {
-		sight.Err = unlessAbsent(err)
-		if absent(err) {
-			sight.State = State{}
-		}
-		return
+		return unopened(info, err)
 	}
 	defer f.Close()
-	sight.State.Info = info
+	sight := Sight{State: State{Info: info}}
 	if sight.State.Attrs, sight.Err = f.Attrs(); sight.Err != nil {
-		return
+		return sight
 	}
 	meta := sameMeta(&info, &e.State.Info) && safefile.SameAttrs(sight.State.Attrs, e.State.Attrs)
 	if !e.Kept {
 		same, err := l.sameDigest(f, e)
 		sight.Err, sight.Same = err, same && meta
-		return
+		return sight
 	}
 	same, prefix, err := l.sameContent(f, info.Size, e)
 	sight.Err, sight.Same, sight.Prefix = err, same && meta, prefix && meta
+	return sight
 }
 
-// sameContent compares a file with the content kept of it. A regular file that
-// returns less than was asked for ends there, so one read suffices.
+// unopened is what was seen where no regular file could be opened: another
+// type, nothing, or a file that may not be read.
+func unopened(info safefile.Info, err error) Sight {
+	switch {
+	case info.Kind != safefile.None && info.Kind != safefile.Regular:
+		return Sight{State: State{Info: info}}
+	case absent(err):
+		return Sight{}
+	default:
+		return Sight{State: State{Info: info}, Err: err}
+	}
+}
+
+// chunk is how much of a file is compared at a time: little enough to stay in
+// the processor's cache, so that a large file costs no memory.
+const chunk = 128 << 10
+
+// sameContent compares a file with the content kept of it, as far as they are
+// the same.
 func (l *Looker) sameContent(f *safefile.File, size int64, e *Entry) (same, prefix bool, err error) {
 	want, _ := l.store.Get(e.State.Content)
 	if size > int64(len(want)) {
 		return false, false, nil
 	}
-	if cap(l.buf) < len(want)+1 {
-		l.buf = make([]byte, len(want)+1)
+	l.grow(len(want) + 1)
+	for rest := want; ; {
+		// A byte more than is expected, so that the end is seen as well.
+		got := l.buf[:min(len(l.buf), len(rest)+1)]
+		n, err := f.ReadSome(got, int64(len(want)-len(rest)))
+		if err != nil || n > len(rest) || !bytes.Equal(got[:n], rest[:n]) {
+			return false, false, err
+		}
+		switch {
+		case n == len(rest) && n < len(got):
+			return true, false, nil
+		case n == 0:
+			return false, true, nil
+		}
+		rest = rest[n:]
 	}
-	got := l.buf[:len(want)+1]
-	n, err := f.ReadAt(got, 0)
-	if err != nil {
-		return false, false, err
+}
+
+// grow makes the buffer large enough for so many bytes, or for a chunk of them.
+func (l *Looker) grow(size int) {
+	if size = min(size, chunk); len(l.buf) < size {
+		l.buf = make([]byte, max(size, 4<<10))
 	}
-	got = got[:n]
-	if len(got) == len(want) {
-		return bytes.Equal(got, want), false, nil
-	}
-	return false, bytes.HasPrefix(want, got), nil
 }
 
 // sameDigest compares a file whose content was not kept.

@@ -19,7 +19,7 @@ import (
 
 // scene is a root with files in it.
 type scene struct {
-	*testing.T
+	testing.TB
 	dir   string
 	trees *snapshot.Trees
 	plan  *rules.Plan
@@ -31,13 +31,13 @@ func ample() snapshot.Limits {
 }
 
 // newScene makes a root with the given files, protected by a config.
-func newScene(t *testing.T, config string, files map[string]string) *scene {
+func newScene(t testing.TB, config string, files map[string]string) *scene {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{T: t, dir: dir, store: snapshot.NewStore()}
+	s := &scene{TB: t, dir: dir, store: snapshot.NewStore()}
 	for name, content := range files {
 		s.write(name, content)
 	}

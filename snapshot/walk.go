@@ -73,7 +73,7 @@ func (w *walker) descend(p rules.Path, parent *safefile.Dir) {
 	if !w.plan.Enter(p) {
 		return
 	}
-	open, err := parent.Dir(p.Base())
+	open, err := parent.DirToRead(p.Base())
 	if err != nil {
 		w.deny(p, err)
 		return

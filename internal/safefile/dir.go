@@ -17,6 +17,8 @@ type Dir struct {
 	fd   int
 	root *Root
 	rel  string
+	// listed says that the descriptor itself can be read, once.
+	listed bool
 }
 
 // Close releases the directory.
@@ -82,6 +84,8 @@ type DirEntry struct {
 // File is an open regular file.
 type File struct {
 	fd   int
+	root *Root
+	dir  string
 	name string
 }
 
@@ -117,7 +121,7 @@ func (d *Dir) openFile(name string, access int) (*File, Info, error) {
 		unix.Close(fd)
 		return nil, info, d.fail("stat", name, err)
 	}
-	f := &File{fd: fd, name: path.Join(d.root.path, d.rel, name)}
+	f := &File{fd: fd, root: d.root, dir: d.rel, name: name}
 	if info = infoOf(&st); info.Kind != Regular {
 		f.Close()
 		return nil, info, d.fail("open", name, unix.EINVAL)
@@ -132,7 +136,7 @@ func (f *File) fail(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &os.PathError{Op: op, Path: f.name, Err: err}
+	return &os.PathError{Op: op, Path: path.Join(f.root.path, f.dir, f.name), Err: err}
 }
 
 // Info returns the state of the file now.
@@ -149,12 +153,9 @@ func (f *File) Info() (Info, error) {
 func (f *File) ReadAt(buf []byte, offset int64) (int, error) {
 	total := 0
 	for total < len(buf) {
-		n, err := unix.Pread(f.fd, buf[total:], offset+int64(total))
-		if err == unix.EINTR {
-			continue
-		}
+		n, err := f.ReadSome(buf[total:], offset+int64(total))
 		if err != nil {
-			return total, f.fail("read", err)
+			return total, err
 		}
 		if n == 0 {
 			break
@@ -162,6 +163,21 @@ func (f *File) ReadAt(buf []byte, offset int64) (int, error) {
 		total += n
 	}
 	return total, nil
+}
+
+// ReadSome reads what one system call gives: at the end of the file nothing,
+// before it one byte at least.
+func (f *File) ReadSome(buf []byte, offset int64) (int, error) {
+	for {
+		n, err := unix.Pread(f.fd, buf, offset)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, f.fail("read", err)
+		}
+		return n, nil
+	}
 }
 
 // Attrs returns the user's extended attributes and access control lists,

@@ -27,6 +27,9 @@ func (d *Dir) Stat(name string) (Info, error) {
 	return infoOf(&st), nil
 }
 
+// DirToRead opens the directory called name for one ReadDir.
+func (d *Dir) DirToRead(name string) (*Dir, error) { return d.Dir(name) }
+
 // ReadDir returns the entries of the directory in the order of the file
 // system.
 func (d *Dir) ReadDir() ([]DirEntry, error) {

@@ -37,16 +37,35 @@ func (d *Dir) Stat(name string) (Info, error) {
 	return infoOf(&st), nil
 }
 
+// DirToRead opens the directory called name for one ReadDir, which then has
+// nothing to open itself.
+func (d *Dir) DirToRead(name string) (*Dir, error) {
+	fd, err := d.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err != nil {
+		// One that may not be read can be entered all the same.
+		return d.Dir(name)
+	}
+	return &Dir{fd: fd, root: d.root, rel: d.join(name), listed: true}, nil
+}
+
 // ReadDir returns the entries of the directory in the order of the file
 // system.
 func (d *Dir) ReadDir() ([]DirEntry, error) {
+	if d.listed {
+		d.listed = false
+		return d.readDir(d.fd)
+	}
 	fd, err := openat2(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, d.fail("read directory", "", err)
 	}
 	defer unix.Close(fd)
+	return d.readDir(fd)
+}
+
+func (d *Dir) readDir(fd int) ([]DirEntry, error) {
 	var entries []DirEntry
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, 8<<10)
 	for {
 		n, err := unix.Getdents(fd, buf)
 		if err == unix.EINTR {
