@@ -23,6 +23,11 @@ func canMount() bool {
 	return exec.Command("unshare", flags, "mount", "-t", "tmpfs", "none", "/mnt").Run() == nil
 }
 
+// canTrace reports whether strace may trace what it starts.
+func canTrace() bool {
+	return exec.Command("strace", "-f", "-e", "trace=none", "-o", os.DevNull, "true").Run() == nil
+}
+
 // cmdDisplaced looks at the places that a row names as displaced versions:
 //
 //	displaced <file> <path> <kind>=<count>... holds=<file>...

@@ -121,8 +121,8 @@ func forgetNotes(below string) {
 	}
 }
 
-// scriptCondition knows `[root]`, `[mounts]` and `[userns]`, beside testscript's
-// own `[exec:name]` and `[linux]`.
+// scriptCondition knows `[root]`, `[mounts]`, `[userns]` and `[traces]`, beside
+// testscript's own `[exec:name]` and `[linux]`.
 func scriptCondition(name string) (bool, error) {
 	switch name {
 	case "root":
@@ -131,6 +131,8 @@ func scriptCondition(name string) (bool, error) {
 		return canMount(), nil
 	case "userns":
 		return hasUserNamespaces(), nil
+	case "traces":
+		return canTrace(), nil
 	default:
 		return false, fmt.Errorf("unknown condition %q", name)
 	}

@@ -15,6 +15,7 @@ import (
 // Forms of `tamper` for what works against a restore:
 //
 //	tamper exchange <a> <b>            swaps two entries in one step
+//	tamper rename <from> <to>          renames by the oldest of the calls
 //	tamper lease <path> <until>        takes a write lease, writes, and holds it
 //	                                   until a path is there
 //	tamper map <path> <text>           writes over the beginning of the file
@@ -26,6 +27,8 @@ func tamperRestore(form string, args []string) (known bool, err error) {
 	switch {
 	case form == "exchange" && len(args) == 2:
 		return true, unix.Renameat2(unix.AT_FDCWD, args[0], unix.AT_FDCWD, args[1], unix.RENAME_EXCHANGE)
+	case form == "rename" && len(args) == 2:
+		return true, unix.Rename(args[0], args[1])
 	case form == "lease" && len(args) == 2:
 		return true, lease(args[0], args[1])
 	case form == "map" && len(args) == 2:
