@@ -218,15 +218,11 @@ func (g *Guard) judgeNew(p rules.Path) {
 		g.whole(p) // gone by itself
 		return
 	}
-	g.settleResult(g.row(p, verdict, g.kindOfNew(p)), result, restored{outcome: Removed})
-}
-
-// kindOfNew tells what is new from what stands in the place of a directory.
-func (g *Guard) kindOfNew(p rules.Path) Kind {
+	kind, outcome := Added, Removed
 	if _, known := g.Manifest.Directory(p); known {
-		return Modified
+		kind, outcome = Modified, Reverted // it stood in the place of a directory
 	}
-	return Added
+	g.settleResult(g.row(p, verdict, kind), result, restored{outcome: outcome})
 }
 
 // present reports whether something stands at p that is no directory, or may.

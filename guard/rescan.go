@@ -97,8 +97,14 @@ func (g *Guard) takeFindings(ctx context.Context, found findings) {
 	}
 }
 
-// digest turns findings into dirty paths and rows.
+// digest turns findings into dirty paths and rows. What could not be put back
+// is tried again, also where it is whole by now.
 func (g *Guard) digest(found findings) {
+	for p, row := range g.rows {
+		if row.Outcome == RevertFailed && row.Verdict.Rule != Ground {
+			g.dirty.add(p)
+		}
+	}
 	for _, p := range found.dirty {
 		g.dirty.add(p)
 	}
