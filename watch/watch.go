@@ -150,6 +150,7 @@ func open(o Options, l limits) *Watcher {
 func (w *Watcher) Scan() snapshot.Survey {
 	w.arming.Lock()
 	defer w.arming.Unlock()
+	w.dirs.settleDoubts()
 	w.renew()
 	s := snapshot.Look(w.trees, w.plan, func(dir rules.Path) {
 		w.watchDir(dir)
