@@ -87,7 +87,7 @@ func (g *ground) surveyGit(ctx context.Context, dir, dotGit, searchPath string) 
 		g.git.Includes = append(g.git.Includes, g.layout.Locate(abs))
 	}
 	info, err := os.Lstat(filepath.Join(g.repo.Root, ".git"))
-	g.git.DotGitFile = err == nil && info.Mode().IsRegular()
+	g.git.DotGitFile = err == nil && !info.IsDir()
 	return nil
 }
 
