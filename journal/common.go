@@ -24,12 +24,16 @@ type CommonLock struct {
 func LockCommon(dir string) (*CommonLock, error) {
 	const ownerReadWrite = 0o600
 	path := filepath.Join(dir, CommonLockName)
+	h, err := thisHost()
+	if err != nil {
+		return nil, err
+	}
 	for range lockAttempts {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, ownerReadWrite)
 		if err != nil {
 			return nil, fmt.Errorf("open the lock of the common files: %w", err)
 		}
-		held, err := tryLock(file)
+		held, _, err := h.lock(file)
 		if err == nil && !held && isAt(file, path) {
 			return &CommonLock{file: file, path: path}, nil
 		}

@@ -55,7 +55,7 @@ type Rules struct {
 // ActiveError is returned where the session of a journal still runs.
 type ActiveError struct {
 	Folder string
-	// Cage is its process; zero where the journal does not tell.
+	// Cage is its process; zero where the lock does not tell.
 	Cage proc.ID
 }
 
@@ -181,10 +181,9 @@ func (j *Journal) takeLock(dir *os.Root) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the journal's lock: %w", err)
 	}
-	held, err := tryLock(lock)
+	held, holder, err := j.host.lock(lock)
 	if err == nil && held {
-		lock.Close()
-		return nil, j.active(dir)
+		err = &ActiveError{Folder: j.folder, Cage: holder}
 	}
 	if err == nil && !isAt(lock, filepath.Join(j.folder, lockName)) {
 		err = errReplaced
@@ -194,16 +193,6 @@ func (j *Journal) takeLock(dir *os.Root) (*os.File, error) {
 		return nil, err
 	}
 	return lock, nil
-}
-
-// active says who holds the lock, as far as the journal tells.
-func (j *Journal) active(dir *os.Root) error {
-	e := &ActiveError{Folder: j.folder}
-	var session sessionRecord
-	if readPair(dir, sessionName, &session) == nil {
-		e.Cage = session.Cage.id()
-	}
-	return e
 }
 
 func isAt(file *os.File, path string) bool {
