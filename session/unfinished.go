@@ -102,7 +102,7 @@ func (s *session) prepareNote() (*renameio.PendingFile, error) {
 	if err := os.MkdirAll(filepath.Dir(file), ownerOnly); err != nil {
 		return nil, err
 	}
-	pending, err := renameio.NewPendingFile(file, renameio.WithPermissions(ownerReadWrite))
+	pending, err := renameio.NewPendingFile(file, renameio.WithPermissions(ownerReadWrite), renameio.WithTempDir(filepath.Dir(file)))
 	if err != nil {
 		return nil, err
 	}

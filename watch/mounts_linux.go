@@ -122,6 +122,10 @@ func (w *Watcher) noteMounts() {
 // concerning returns the mounts that an anchor lies on or that lie beneath it.
 func concerning(table []byte, l rules.Layout) []mount {
 	found := []mount{}
+	var anchors [rules.Outside]string
+	for a := range anchors {
+		anchors[a] = escapeMount(l.Dir(rules.Anchor(a)))
+	}
 	for raw := range bytes.Lines(table) {
 		line := strings.TrimSuffix(string(raw), "\n")
 		fields := strings.Split(line, " ")
@@ -130,10 +134,9 @@ func concerning(table []byte, l rules.Layout) []mount {
 			continue
 		}
 		fstype, _, _ := strings.Cut(source, " ")
-		for a := rules.Root; a < rules.Outside; a++ {
-			anchor := escapeMount(l.Dir(a))
+		for a, anchor := range anchors {
 			if anchor != "" && (isOrBelow(fields[4], anchor) || isOrBelow(anchor, fields[4])) {
-				found = append(found, mount{anchor: a, line: line, point: fields[4], fstype: fstype})
+				found = append(found, mount{anchor: rules.Anchor(a), line: line, point: fields[4], fstype: fstype})
 			}
 		}
 	}

@@ -42,6 +42,10 @@ func FindGit(pathEnv string, outside string) (string, error) {
 // touches outside.
 func programIn(dir, outside string) (string, bool) {
 	program := join(dir, "git")
+	// Nearly always there is nothing, which one call tells.
+	if _, err := os.Stat(program); err != nil {
+		return "", false
+	}
 	target, links, err := resolve(program)
 	if err != nil {
 		return "", false
