@@ -98,6 +98,17 @@ func honestTools() []honestTool {
 			work: `! git merge -q clash; git ls-files -u | grep -q src/a`},
 		{name: "git merge with conflicts, aborted", setup: `git switch -q other`,
 			work: `! git merge -q clash; git merge --abort`},
+		{name: "git merge with conflicts in a workflow",
+			setup: `git switch -q -c mine; echo mine >.github/workflows/ci-01.yml; git commit -q -a -m mine`,
+			work:  `! git merge -q feature; git ls-files -u | grep -q ci-01.yml`,
+			rows:  append([]string{".github/workflows/ci-01.yml reverted"}, workflows(switched)[1:]...)},
+		{name: "git cherry-pick and revert", work: `git cherry-pick other >../out; git revert --no-edit HEAD >../out; rm ../out`},
+		{name: "git am", work: `git format-patch -q -1 --stdout other >../patch; git am -q ../patch; rm ../patch`},
+		{name: "git bisect", setup: `
+			git switch -q other
+			for i in 1 2 3 4; do echo $i >src/o; git commit -q -a -m $i; done
+			git switch -q main`,
+			work: `git bisect start other main >../out; git bisect run true >../out; git bisect reset >../out 2>&1; rm ../out`},
 		{name: "git rebase", setup: `git switch -q other`, work: `git rebase -q clash && exit 1; git checkout --theirs src/a
 			git add src/a; GIT_EDITOR=true git rebase --continue`},
 		{name: "git rebase onto other workflows", setup: `git switch -q other`,
