@@ -337,16 +337,13 @@ func (result *Result) quarantined(dir *safefile.Dir, name string, p rules.Path) 
 // beside takes charge of what was displaced on its own mount: a regular file
 // loses its name and is held by its descriptor, anything else stays there.
 func (result *Result) beside(dir *safefile.Dir, name string, at, p rules.Path) {
-	if info, err := dir.Stat(name); err != nil || info.Size > heldBytes {
-		result.setAside(dir, name, at, p)
-		return
+	if info, err := dir.Stat(name); err == nil && info.Size <= heldBytes {
+		if file, info, err := safefile.Unname(dir, name); err == nil {
+			result.Displaced = append(result.Displaced, Displaced{Path: p, Info: info, File: file})
+			return
+		}
 	}
-	file, info, err := safefile.Unname(dir, name)
-	if err != nil {
-		result.setAside(dir, name, at, p)
-		return
-	}
-	result.Displaced = append(result.Displaced, Displaced{Path: p, Info: info, File: file})
+	result.setAside(dir, name, at, p)
 }
 
 // heldBytes bounds the size of a file that is held without a name: 64 MiB. It
@@ -354,8 +351,10 @@ func (result *Result) beside(dir *safefile.Dir, name string, at, p rules.Path) {
 const heldBytes = 64 << 20
 
 func (result *Result) setAside(dir *safefile.Dir, name string, at, p rules.Path) {
-	// Whatever cannot be looked at any more was taken away by somebody else.
-	info, _ := dir.Stat(name)
+	info, err := dir.Stat(name)
+	if safefile.Missing(err) {
+		at = rules.Path{} // somebody took it away
+	}
 	result.Displaced = append(result.Displaced, Displaced{Path: p, Info: info, Beside: at})
 }
 
