@@ -113,6 +113,9 @@ type Change struct {
 	Rounds int `json:"rounds"`
 	// Displaced are the absolute places where displaced versions lie.
 	Displaced List[Name] `json:"displaced"`
+	// Lost counts displaced versions that are nowhere: nothing took a copy of
+	// them, or somebody took them away.
+	Lost int `json:"displaced_lost,omitempty"`
 	// AttributeErrors are attributes that could not be set back.
 	AttributeErrors List[AttributeError] `json:"attribute_errors"`
 	// Note says why an outcome is what it is, where that is not evident.

@@ -165,6 +165,7 @@ func samples() []sample {
 			outside.Name, outside.Displaced = report.NameOf("/home/kim/secrets/shop.env"), nil
 			failed.Outcome, failed.ErrorCode = report.OutcomeRevertFailed, new("EROFS")
 			failed.Name, failed.Restores, failed.Displaced = report.NameOf("config/.env.production"), 0, nil
+			owner.Lost = 1
 			owner.AttributeErrors = []report.AttributeError{{Attribute: "owner", ErrorCode: "EPERM"}}
 			d.Changes = []report.Change{owner, big, outside, failed}
 			d.Watch.LiveRestores = 1

@@ -305,9 +305,19 @@ func (s *summary) places() {
 		}
 		s.line(label("displaced"), text)
 	}
+	if lost := s.lost(); lost > 0 {
+		s.line(label("not kept"), count(lost, "displaced version", "displaced versions")+": nothing could take a copy, or they were taken away")
+	}
 	if s.eventful() && s.d.Watch.SessionLog != nil {
 		s.line(label("session log"), Quote(*s.d.Watch.SessionLog))
 	}
+}
+
+func (s *summary) lost() (versions int) {
+	for _, c := range s.d.Changes {
+		versions += c.Lost
+	}
+	return versions
 }
 
 // displaced returns the directories in which displaced versions lie, and how

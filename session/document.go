@@ -153,7 +153,7 @@ func changeOf(layout rules.Layout, row guard.Row) report.Change {
 		Name: report.NameOf(display(layout, row.Path)),
 		Kind: report.Kind(row.Kind), Rule: row.Verdict.Rule, Source: row.Verdict.Source, Overridden: row.Verdict.Overridden,
 		SHA256Before: digest(row.Before), SHA256After: digest(row.After),
-		Outcome: report.Outcome(row.Outcome), Restores: row.Restores, Note: report.Note(row.Note),
+		Outcome: report.Outcome(row.Outcome), Restores: row.Restores, Lost: row.Lost, Note: report.Note(row.Note),
 	}
 	if row.Code != "" {
 		c.ErrorCode = &row.Code
