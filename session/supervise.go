@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"cage/halt"
 	"cage/internal/proc"
@@ -106,7 +107,39 @@ func (s *session) end() {
 		return
 	}
 	s.endingStarted = true
-	go func() { s.ending <- halt.End(s.run, s.Grace, s.hurry) }()
+	go func() {
+		ended := halt.End(s.run, s.Grace, s.hurry)
+		if !ended.Proved {
+			s.endStrays(&ended)
+		}
+		s.ending <- ended
+	}()
+}
+
+// endStrays ends what still carries the session's name, where nothing proves
+// that the tree is gone: its keeper was killed. That is no proof either.
+func (s *session) endStrays(ended *halt.Ended) {
+	self, err := proc.Self()
+	if err != nil {
+		return
+	}
+	for range strayRounds {
+		strays, err := proc.Strays(sessionVariable+"="+s.id, self.Start)
+		if err != nil || len(strays) == 0 {
+			return
+		}
+		var ids []proc.ID
+		for _, stray := range strays {
+			ids = append(ids, stray.ID)
+		}
+		left := proc.EndAll(ids, 0, strayPatience)
+		ended.Count += len(ids) - len(left)
+		if len(left) > 0 {
+			alive := slices.DeleteFunc(strays, func(p proc.Process) bool { return !slices.Contains(left, p.ID) })
+			ended.Survivors = append(ended.Survivors, alive...)
+			return
+		}
+	}
 }
 
 // trap ends the command because somebody wants the session to end. Asked a

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,8 +26,13 @@ type keeper struct {
 	working sync.WaitGroup
 }
 
+// lastPatience is how long a keeper without orders tries to end what refuses to
+// die.
+const lastPatience = 10 * time.Second
+
 // keep is the whole life of a keeper process. It returns when nothing is left
-// of the run, or when its orders have ended: the command then dies with it.
+// of the run. Where its orders have ended, because whoever gave them is gone, it
+// ends the run first.
 func keep() error {
 	// The command must not be able to give orders.
 	unix.CloseOnExec(ordersFD)
@@ -46,6 +52,15 @@ func keep() error {
 	if err := k.start(what); err != nil {
 		return k.notices.send(refusal(err))
 	}
+	if err := k.hold(decoder); err != nil {
+		k.tree.Kill(lastPatience)
+		return err
+	}
+	return nil
+}
+
+// hold tells of the run and takes orders until nothing is left of it.
+func (k *keeper) hold(decoder *gob.Decoder) error {
 	if err := k.notices.send(notice{Event: started, Command: k.tree.Command()}); err != nil {
 		return err
 	}

@@ -14,10 +14,15 @@ import (
 	"cage/internal/proc"
 )
 
+// answerPatience is how long a keeper may take over an order, beyond the time
+// that the order itself gives.
+const answerPatience = 10 * time.Second
+
 var errKeeperLost = errors.New("the run's keeper is gone")
 
 // kept is a tree that a keeper holds.
 type kept struct {
+	keeper  *proc.Child
 	command proc.ID
 	exited  chan proc.Exit
 	// gone is closed when nothing is left of the run, the keeper included.
@@ -53,6 +58,7 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 		return nil, fmt.Errorf("starting the keeper: %w", err)
 	}
 	k := &kept{
+		keeper:  process,
 		exited:  make(chan proc.Exit, 1),
 		gone:    make(chan struct{}),
 		lost:    make(chan struct{}),
@@ -141,14 +147,22 @@ func (k *kept) ask(o order) (notice, error) {
 	o.Number = k.number
 	k.waiting[o.Number] = reply
 	k.mu.Unlock()
+	// Its command can stop it, having the same user.
+	_ = k.keeper.ID().Signal(unix.SIGCONT)
 	if k.orders.send(o) != nil {
 		// Nobody reads it any more. What was said before is still heard.
 		<-k.lost
 		return notice{}, errKeeperLost
 	}
+	stuck := time.NewTimer(o.Patience + answerPatience)
+	defer stuck.Stop()
 	select {
 	case n := <-reply:
 		return n, nil
+	case <-stuck.C:
+		// Somebody keeps it from its work. Without it the command dies.
+		_ = k.keeper.Kill()
+		<-k.lost
 	case <-k.lost:
 	}
 	// The answer may have been its last word.

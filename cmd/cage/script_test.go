@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"cage":   main,
 		"tamper": tamperMain,
+		// The stage that the program starts itself into.
+		"cage-keeper": main,
 	})
 }
 

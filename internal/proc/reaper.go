@@ -123,8 +123,8 @@ func NewReaper() (*Reaper, error) {
 // empty on systems where they do not stand in the way of a tree.
 func (r *Reaper) Foreign() []Process { return r.foreign }
 
-// Close stops forking and waiting. Processes that were started and still run
-// die with it where the system has a parent-death signal.
+// Close stops forking and waiting. Of the processes that still run, the command
+// and helpers die with it where the system has a parent-death signal.
 func (r *Reaper) Close() error {
 	r.closing.Do(func() { close(r.stop) })
 	r.running.Wait()
@@ -158,9 +158,10 @@ func (r *Reaper) Start(spec Spec) (*Tree, error) {
 
 // Attend starts a process that is not of the tree: it and its descendants are
 // neither listed nor ended with it. In the program's session it shares the
-// process group.
+// process group. It gets no signal when this program dies, so that it can put
+// things in order then.
 func (r *Reaper) Attend(spec Spec) (*Child, error) {
-	return r.start(spec, commandAttr(), nil)
+	return r.start(spec, &syscall.SysProcAttr{}, nil)
 }
 
 // forking asks the forking thread for a process.
