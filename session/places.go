@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"cage/internal/kept"
 	"cage/report"
 	"cage/rules"
 )
@@ -13,8 +14,6 @@ import (
 type places struct {
 	temp  string // for the session log
 	state string // for displaced versions
-	// refuge is for those that have no other place and that state cannot take.
-	refuge string
 	// exempt are the places that had to lie where rules apply.
 	exempt []rules.Path
 	// warnings say which settings were not followed.
@@ -68,6 +67,12 @@ func resolve(path string) string {
 		return path
 	}
 	return filepath.Join(resolve(parent), filepath.Base(path))
+}
+
+// refuge is the folder for displaced versions of a session that have no other
+// place and that the state folder cannot take.
+func refuge(temp, session string) string {
+	return filepath.Join(temp, kept.QuarantineName+"-"+session)
 }
 
 // variables turns an environment into a map; the last of two wins, as getenv

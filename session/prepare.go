@@ -67,8 +67,7 @@ func (s *session) prepare(ctx context.Context) error {
 		return broken
 	}
 	s.places = choosePlaces(s.layout, env)
-	s.refuge = filepath.Join(s.temp, kept.QuarantineName+"-"+s.id)
-	s.spare(s.layout, s.refuge)
+	s.spare(s.layout, refuge(s.temp, s.id))
 	if err := s.openLog(); err != nil {
 		return err
 	}
@@ -315,7 +314,7 @@ func (s *session) arm(startRefs gitrepo.Refs) {
 		s.warnings = append(s.warnings, "cannot remove old displaced versions: "+err.Error())
 	}
 	options := kept.Options{
-		Store: filepath.Join(sessions, s.id), Spare: s.refuge, Session: s.id,
+		Store: filepath.Join(sessions, s.id), Spare: refuge(s.temp, s.id), Session: s.id,
 		Drop: s.DropDisplaced, DigestLimit: s.Limits.FileBytes,
 	}
 	options.GitDir = quarantineRoot(s.trees)

@@ -345,6 +345,7 @@ func (r *recovery) storeFolder() string {
 func (r *recovery) keeperOptions(trees *snapshot.Trees) kept.Options {
 	o := kept.Options{
 		Store:       r.storeFolder(),
+		Spare:       refuge(r.session.temp, r.left.Session),
 		Session:     r.left.Session,
 		DigestLimit: r.session.Limits.FileBytes,
 	}
