@@ -39,7 +39,7 @@ func choosePlaces(layout rules.Layout, env map[string]string) places {
 func (p *places) choose(layout rules.Layout, name, set, standard string) string {
 	if filepath.IsAbs(set) {
 		physical := resolve(set)
-		if layout.Locate(physical).Anchor == rules.Outside {
+		if !guarded(layout, physical) {
 			return physical
 		}
 		p.warnings = append(p.warnings,
@@ -51,8 +51,19 @@ func (p *places) choose(layout rules.Layout, name, set, standard string) string 
 // spare exempts a file or folder of the cage's own from the rules, where it
 // had to be put where they apply. Nothing around it is.
 func (p *places) spare(layout rules.Layout, own string) {
-	if at := layout.Locate(own); at.Anchor != rules.Outside {
-		p.exempt = append(p.exempt, at)
+	if guarded(layout, own) {
+		p.exempt = append(p.exempt, layout.Locate(own))
+	}
+}
+
+// guarded reports whether a path lies in a directory that is the session's. A
+// hooks folder elsewhere is not: it belongs to other programs too.
+func guarded(layout rules.Layout, physical string) bool {
+	switch layout.Locate(physical).Anchor {
+	case rules.Outside, rules.HooksDir:
+		return false
+	default:
+		return true
 	}
 }
 

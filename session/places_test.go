@@ -49,6 +49,8 @@ func TestChoosePlaces(t *testing.T) {
 			tmp, elsewhere + "/.local/state/cage", nil, 1},
 		{"beside, with the same beginning", inRepo, map[string]string{"TMPDIR": repo + "2", "HOME": elsewhere},
 			repo + "2", elsewhere + "/.local/state/cage", nil, 0},
+		{"in a hooks folder around the root", rules.Layout{Root: repo, CommonDir: repo + "/.git", HooksDir: top},
+			map[string]string{"TMPDIR": elsewhere, "XDG_STATE_HOME": elsewhere}, elsewhere, elsewhere + "/cage", nil, 0},
 		{"the home", rules.Layout{Root: repo}, map[string]string{"HOME": repo},
 			tmp, repo + "/.local/state/cage", []string{".local/state/cage"}, 0},
 		{"the home, through a link", rules.Layout{Root: repo}, map[string]string{"HOME": into},

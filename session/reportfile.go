@@ -97,7 +97,7 @@ func (f *reportFile) replaceable() error {
 func (f *reportFile) fits(layout rules.Layout, plan *rules.Plan) error {
 	at := layout.Locate(filepath.Join(f.place, f.base))
 	_, protected := plan.Classify(at)
-	inGit := at.Anchor != rules.Root && at.Anchor != rules.Outside ||
+	inGit := at.Anchor == rules.CommonDir || at.Anchor == rules.GitDir ||
 		at.Anchor == rules.Root && slices.Contains(strings.Split(at.Rel, "/"), ".git")
 	if protected || inGit {
 		return reportFileRefusal(f.named, "lies on a protected path", "name a file that no rule protects", nil)
