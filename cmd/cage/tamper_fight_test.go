@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,6 +31,10 @@ import (
 //	                                         directory, one after the other, and
 //	                                         tampers with the file in the middle
 //	tamper scatter <dir> <n>                 makes n files in the directory
+//	tamper gossip <dir> <n>                  makes n files below the directory
+//	                                         whose paths are as long and as hard
+//	                                         to spell as can be, and waits until
+//	                                         they are gone
 func tamperFight(form string, args []string) (done bool, err error) {
 	switch {
 	case form == "held" && len(args) >= 2:
@@ -46,6 +51,8 @@ func tamperFight(form string, args []string) (done bool, err error) {
 		return true, counted(args[1], func(n int) error { return flood(args[0], n, args[2]) })
 	case form == "scatter" && len(args) == 2:
 		return true, counted(args[1], func(n int) error { return scatter(args[0], n) })
+	case form == "gossip" && len(args) == 2:
+		return true, counted(args[1], func(n int) error { return gossip(args[0], n) })
 	}
 	return false, nil
 }
@@ -179,6 +186,28 @@ func scatter(dir string, n int) error {
 		}
 	}
 	return nil
+}
+
+func gossip(dir string, n int) error {
+	// 0xff is in no UTF-8: it is spelled with three bytes, and once more in
+	// base64.
+	segment := strings.Repeat("\xff", 250)
+	for range 13 {
+		dir = filepath.Join(dir, segment)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := scatter(dir, n); err != nil {
+		return err
+	}
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) == 0 {
+			return unlessAbsent(err)
+		}
+	}
+	return errors.New("not all are gone")
 }
 
 // unlessAbsent drops the error of a file that the cage has taken away.
