@@ -1,8 +1,10 @@
 package watch
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +34,7 @@ type scene struct {
 	trees *snapshot.Trees
 	plan  *rules.Plan
 	w     *Watcher
+	marks int
 }
 
 const config = "protect:\n  - path: infra/\n  - path: dir/deep/file.conf\n  - glob: \"**/*.pem\"\n"
@@ -128,20 +131,35 @@ func (s *scene) until(enough func(Batch) bool, fail func()) {
 
 // settle waits until the watcher has read every event that was caused so far
 // and has done what they ask for. Events of one layer arrive in order, so it is
-// enough to cause a single last one in each and to wait for its hint.
+// enough to cause a last one in each and to wait for its hint.
 func (s *scene) settle() {
 	s.Helper()
-	s.must(os.Symlink("x", s.abs(".env.settle")))
-	s.hinted(".env.settle")
-	s.must(os.Remove(s.abs(".env.settle")))
-	s.hinted(".env.settle")
+	s.last(func() string {
+		s.marks++
+		name := fmt.Sprintf(".env.settle.%d", s.marks)
+		s.must(os.Symlink("x", s.abs(name)))
+		s.must(os.Remove(s.abs(name)))
+		return name
+	})
 	if s.w.inodes.armed(s.path("keys/a.pem")) {
-		link := filepath.Join(s.TempDir(), "settle")
-		s.must(os.Link(s.abs("keys/a.pem"), link))
-		s.hinted("keys/a.pem")
-		s.must(os.Remove(link))
-		s.hinted("keys/a.pem")
+		s.last(func() string {
+			// One link is one event; it stays until the test ends.
+			s.must(os.Link(s.abs("keys/a.pem"), filepath.Join(s.TempDir(), "settle")))
+			return "keys/a.pem"
+		})
 	}
 	s.w.doChores()
 	s.w.Take()
+}
+
+// last causes an event and waits for its hint, again if the kernel dropped it.
+func (s *scene) last(cause func() (name string)) {
+	s.Helper()
+	for hinted := false; !hinted; {
+		p := s.path(cause())
+		s.until(func(b Batch) bool {
+			hinted = slices.Contains(b.Paths, p)
+			return hinted || b.Rescan
+		}, func() { s.Errorf("no hint at %v", p) })
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -430,6 +431,9 @@ func TestPlacingFailsAfterMovingAside(t *testing.T) {
 	if !injected(t, "renameat2:error=ENOSYS", "linkat:error=ENOSPC:when=2+") {
 		return
 	}
+	// The tracer counts the calls of each thread for itself.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	s := newScene(t)
 	staging, dir := s.mkdir("stage"), s.mkdir("dir")
 	s.put(Regular, "dir/name")

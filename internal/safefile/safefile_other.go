@@ -60,6 +60,7 @@ func (*Dir) Rel() string                                { return "" }
 func (*Dir) Info() (Info, error)                        { return Info{}, errSystem }
 func (*Dir) Stat(string) (Info, error)                  { return Info{}, errSystem }
 func (*Dir) Dir(string) (*Dir, error)                   { return nil, errSystem }
+func (*Dir) DirToRead(string) (*Dir, error)             { return nil, errSystem }
 func (*Dir) Readlink(string) (string, error)            { return "", errSystem }
 func (*Dir) ReadDir() ([]DirEntry, error)               { return nil, errSystem }
 func (*Dir) Open(string) (*File, Info, error)           { return nil, Info{}, errSystem }
@@ -74,6 +75,7 @@ func (*Dir) Abs(string) string                          { return "" }
 func (*File) Close() error                              { return errSystem }
 func (*File) Info() (Info, error)                       { return Info{}, errSystem }
 func (*File) ReadAt([]byte, int64) (int, error)         { return 0, errSystem }
+func (*File) ReadSome([]byte, int64) (int, error)       { return 0, errSystem }
 func (*File) Attrs() ([]Attr, error)                    { return nil, errSystem }
 func (*File) BeingWritten() bool                        { return false }
 func (*Staged) Place(*Dir, string) error                { return errSystem }
