@@ -127,6 +127,7 @@ func (g *Guard) noteGround(moved []rules.Anchor) {
 	for _, a := range moved {
 		verdict := rules.Verdict{Rule: Ground, Source: rules.Builtin, Mode: rules.Revert}
 		row := g.row(rules.Path{Anchor: a}, verdict, Modified)
+		row.Verdict = verdict // it may have been a directory's before
 		row.Outcome, row.Code = RevertFailed, "ESTALE"
 	}
 	if !g.moved {

@@ -4,6 +4,7 @@ package restore_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -507,5 +508,44 @@ func TestParentRace(t *testing.T) {
 	s.must(err)
 	if data, err := os.ReadFile(filepath.Join(outside, "ci.yml")); len(entries) != 1 || string(data) != "outside" {
 		t.Errorf("outside: %v, %q (%v)", entries, data, err)
+	}
+}
+
+// TestInheritsNothing gives the directories that a file is staged in a default
+// access control list and a group: none of it is the file's.
+func TestInheritsNothing(t *testing.T) {
+	entry := func(tag, perm byte, id uint32) []byte {
+		return binary.LittleEndian.AppendUint32([]byte{tag, 0, perm, 0}, id)
+	}
+	const nobody, undefined = 1, ^uint32(0)
+	list := slices.Concat([]byte{2, 0, 0, 0}, entry(1, 7, undefined), entry(2, 7, nobody),
+		entry(4, 5, undefined), entry(0x10, 7, undefined), entry(0x20, 5, undefined))
+	for where := range quarantines(newScene(t, nil)) {
+		s := newScene(t, map[string]string{"config/.env": "A=1"})
+		s.quarantine = quarantines(s)[where]
+		for _, dir := range []string{"away", "config"} {
+			if err := unix.Setxattr(s.abs(dir), "system.posix_acl_default", list, 0); err != nil {
+				t.Skip("no access control lists here")
+			}
+			if os.Geteuid() == 0 {
+				s.must(os.Chown(s.abs(dir), 0, 7))
+			}
+			s.must(os.Chmod(s.abs(dir), 0o755|fs.ModeSetgid))
+		}
+		s.write("config/.env", "evil")
+		for _, absent := range []bool{false, true} {
+			if absent {
+				s.must(os.Remove(s.abs("config/.env")))
+			}
+			result := s.restorer.Put(s.entry("config/.env"), absent)
+			s.letGo(result)
+			s.must(result.Err)
+			if len(result.Unset) > 0 {
+				t.Errorf("%s: could not be set: %v", where, result.Unset)
+			}
+			if n, err := unix.Lgetxattr(s.abs("config/.env"), "system.posix_acl_access", nil); err == nil {
+				t.Errorf("%s: it has an access control list of %d bytes", where, n)
+			}
+		}
 	}
 }

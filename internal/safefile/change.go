@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 
@@ -117,22 +116,66 @@ func (s *Staged) fill() error {
 	if err := writeAll(s.fd, s.node.Content); err != nil {
 		return err
 	}
-	if s.node.UID != uint32(os.Geteuid()) || s.node.GID != uint32(os.Getegid()) {
-		s.note("owner", unix.Fchown(s.fd, int(s.node.UID), int(s.node.GID)))
+	if err := s.own(); err != nil {
+		return err
 	}
 	if err := unix.Fchmod(s.fd, s.node.Perm); err != nil {
 		return err
 	}
-	for _, attr := range s.node.Attrs {
-		s.note(attr.Name, setAttr(s.fd, attr))
+	if err := s.setAttrs(); err != nil {
+		return err
 	}
 	return setTime(s.fd, s.node.MTime)
 }
 
-func (s *Staged) note(name string, err error) {
+// own sets the owner where it differs: a directory with the setgid bit gives
+// new files its own group.
+func (s *Staged) own() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(s.fd, &st); err != nil {
+		return err
+	}
+	if st.Uid == s.node.UID && st.Gid == s.node.GID {
+		return nil
+	}
+	return s.note("owner", unix.Fchown(s.fd, int(s.node.UID), int(s.node.GID)))
+}
+
+// setAttrs gives the file the node's attributes and no others: a directory with
+// a default access control list gives new files one.
+func (s *Staged) setAttrs() error {
+	file := File{fd: s.fd}
+	attrs, err := file.Attrs()
+	if err != nil {
+		return err
+	}
+	for _, attr := range attrs {
+		if !slices.ContainsFunc(s.node.Attrs, attr.sameName) {
+			if err := s.note(attr.Name, removeAttr(s.fd, attr.Name)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, attr := range s.node.Attrs {
+		if err := s.note(attr.Name, setAttr(s.fd, attr)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a Attr) sameName(b Attr) bool { return a.Name == b.Name }
+
+// note keeps in mind that an attribute could not be set. Where there was only
+// no room for it, that is an error.
+func (s *Staged) note(name string, err error) error {
+	if err == unix.ENOSPC || err == unix.EDQUOT {
+		return err
+	}
 	if err != nil {
 		s.Unset = append(s.Unset, UnsetAttr{Name: name, Err: err})
 	}
+	return nil
 }
 
 func writeAll(fd int, content []byte) error {
@@ -179,8 +222,15 @@ func (s *Staged) link(dir *Dir, name string) error {
 	if err := unix.Symlinkat(s.node.Link, dir.fd, name); err != nil {
 		return err
 	}
-	if s.node.UID != uint32(os.Geteuid()) || s.node.GID != uint32(os.Getegid()) {
-		s.note("owner", unix.Fchownat(dir.fd, name, int(s.node.UID), int(s.node.GID), unix.AT_SYMLINK_NOFOLLOW))
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if st.Uid != s.node.UID || st.Gid != s.node.GID {
+		err := unix.Fchownat(dir.fd, name, int(s.node.UID), int(s.node.GID), unix.AT_SYMLINK_NOFOLLOW)
+		if err := s.note("owner", err); err != nil {
+			return err
+		}
 	}
 	return setLinkTime(dir.fd, name, s.node.MTime)
 }
@@ -270,9 +320,6 @@ func Overwrite(dir *Dir, name string, node Node, original Inode, links uint64) (
 	if err := s.fill(); err != nil {
 		return old, s.Unset, f.fail("overwrite", err)
 	}
-	if err := s.dropAttrs(f); err != nil {
-		return old, s.Unset, err
-	}
 	if err := unix.Ftruncate(f.fd, int64(len(node.Content))); err != nil {
 		return old, s.Unset, f.fail("truncate", err)
 	}
@@ -287,21 +334,6 @@ func (f *File) readAll(size int64) ([]byte, error) {
 	content := make([]byte, size)
 	n, err := f.ReadAt(content, 0)
 	return content[:n], err
-}
-
-// dropAttrs removes the attributes that the node does not have.
-func (s *Staged) dropAttrs(f *File) error {
-	attrs, err := f.Attrs()
-	if err != nil {
-		return err
-	}
-	for _, attr := range attrs {
-		wanted := func(a Attr) bool { return a.Name == attr.Name }
-		if !slices.ContainsFunc(s.node.Attrs, wanted) {
-			s.note(attr.Name, removeAttr(s.fd, attr.Name))
-		}
-	}
-	return nil
 }
 
 // Unname opens the regular file called name and removes the name, if it still
