@@ -85,10 +85,7 @@ func (g *Guard) noteReset(p rules.Path, verdict rules.Verdict, err error) {
 
 // findDirectories looks at the directories of protected trees.
 func (g *Guard) findDirectories(found *findings) {
-	for _, p := range g.Manifest.Directories() {
-		if !g.Plan.Covers(p) {
-			continue
-		}
+	for _, p := range g.tended {
 		same, stands := g.sameDirectory(p)
 		switch {
 		case same || !stands:

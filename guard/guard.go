@@ -56,6 +56,8 @@ type Guard struct {
 	Options
 	restorer *restore.Restorer
 	look     *snapshot.Looker
+	// tended are the directories whose owner and mode it keeps.
+	tended []rules.Path
 	// startConfig is git's config as the session found it.
 	startConfig snapshot.ID
 
@@ -108,6 +110,7 @@ func New(o Options) *Guard {
 		stopped:     make(chan struct{}),
 		ready:       make(chan struct{}, 1),
 	}
+	g.tended = slices.DeleteFunc(o.Manifest.Directories(), func(p rules.Path) bool { return !g.tends(p) })
 	if e, ok := o.Manifest.Entry(gitConfig()); ok {
 		g.startConfig = e.State.Content
 	}
