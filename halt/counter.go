@@ -30,7 +30,8 @@ type Limits struct {
 // tells it with Answer. A caller that cannot find out, or not in time, answers
 // no: until then the round neither counts nor is dropped. At the time that Next
 // gives, the caller asks for Due, asks git for each of these rounds whether
-// HEAD or the index holds all of its states now, and tells it with Judge.
+// HEAD or the index holds all of its states now, or HEAD came by them, and
+// tells it with Judge.
 //
 // Only Answer and Judge can have an outcome to act on. There is one halt; after
 // it the counter wants to know nothing more. After Close there is none: rounds
@@ -278,7 +279,7 @@ func (c *Counter[P, R, S]) due(ended func(*round[P, R, S]) bool) []Round[P, S] {
 	return due
 }
 
-// Judge tells whether HEAD or the index held every state of a round that Due
+// Judge tells whether git held every state of a round that Due
 // returned. If so it was a branch switch and does not count.
 func (c *Counter[P, R, S]) Judge(number int, held bool) Outcome[P, R] {
 	i := slices.IndexFunc(c.undecided, func(r *round[P, R, S]) bool { return r.due && r.number == number })

@@ -157,8 +157,9 @@ type Note string
 const (
 	// NoteGitBookkeeping: git's everyday rewriting of its config was kept.
 	NoteGitBookkeeping Note = "git_bookkeeping"
-	// NoteBranchSwitch: what was displaced is what git's HEAD or index holds,
-	// so git shows the restored file as modified.
+	// NoteBranchSwitch: what was displaced is what git's index holds, from a
+	// commit that existed at the start, so git shows the restored file as
+	// modified.
 	NoteBranchSwitch Note = "branch_switch"
 	// NoteTargetOutside: the target of a protected link lies outside the root,
 	// where nothing is restored.

@@ -32,9 +32,11 @@ type history interface {
 	// Reached reports of every state, in their order and with an error too,
 	// whether it stood at its path in a commit reachable from refs.
 	Reached(ctx context.Context, refs gitrepo.Refs, states []gitrepo.State) ([]bool, error)
-	// Held reports of every state whether HEAD or the index holds it now, and
-	// Indexed whether a checkout of its path would bring it.
+	// Held reports of every state whether HEAD or the index holds it, or a
+	// commit that HEAD came by since the start.
 	Held(ctx context.Context, states []gitrepo.State) ([]bool, error)
+	// Indexed reports of every state whether a checkout of its path would bring
+	// it.
 	Indexed(ctx context.Context, states []gitrepo.State) ([]bool, error)
 }
 
@@ -142,7 +144,7 @@ func (q question) ask(ctx context.Context, git history, refs gitrepo.Refs) answe
 	return a
 }
 
-// held asks whether HEAD or the index holds every state of a round.
+// held asks whether git holds every state of a round.
 func held(ctx context.Context, git history, r round) bool {
 	states := make([]gitrepo.State, 0, len(r.Displaced))
 	for _, what := range r.Displaced {

@@ -332,7 +332,15 @@ func (s *session) arm(startRefs gitrepo.Refs) {
 		Path: firstSet(s.ContestLimit, s.plan.ContestLimit, defaultContestLimit),
 		Rule: firstSet(s.RuleContestLimit, s.plan.RuleContestLimit, defaultRuleContestLimit),
 	}
-	s.contests = newContests(s.contestLimits, s.repo, startRefs, s.act)
+	s.contests = newContests(s.contestLimits, s.historyFromNow(), startRefs, s.act)
+}
+
+// historyFromNow is what the contests ask of git; outside git nobody asks.
+func (s *session) historyFromNow() history {
+	if s.repo == nil {
+		return nil
+	}
+	return s.repo.FromNow()
 }
 
 func firstSet(flag *int, file func() (int, bool), standard int) int {

@@ -52,6 +52,9 @@ type Repo struct {
 
 	run Runner
 	env []string
+	// cameBy says that HEAD's log counts from the byte logged on.
+	cameBy bool
+	logged int64
 }
 
 // Discover asks git which repository holds dir, an absolute path of an existing

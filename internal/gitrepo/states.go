@@ -132,6 +132,9 @@ func (r *Repo) Held(ctx context.Context, states []State) ([]bool, error) {
 	for i, state := range states {
 		held[i] = askable(state.Path) && (head.hold(state) || staged.hold(state))
 	}
+	if r.cameBy {
+		r.heldOnTheWay(ctx, states, held)
+	}
 	return held, nil
 }
 
