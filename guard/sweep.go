@@ -16,6 +16,7 @@ func (g *Guard) Sweep(ctx context.Context) {
 func (g *Guard) sweep(ctx context.Context) {
 	g.exiting = true
 	g.takeFinishedRescan()
+	g.takeUnjudged()
 	for range sweeps {
 		found := g.compareAll(ctx, request{walk: true, last: true})
 		g.digest(found)
@@ -35,6 +36,24 @@ func (g *Guard) takeFinishedRescan() {
 	if g.rescan.running {
 		g.digest(<-g.rescan.done)
 		g.rescan.running = false
+	}
+}
+
+// takeUnjudged marks what was noticed and not judged yet: a walk may not find it
+// any more.
+func (g *Guard) takeUnjudged() {
+	for p := range g.settling {
+		g.dirty.add(p)
+	}
+	if g.Watcher == nil {
+		return
+	}
+	batch := g.Watcher.Take()
+	for _, p := range batch.Paths {
+		g.dirty.add(p)
+	}
+	for _, err := range batch.Errs {
+		g.emit(WatchError{Err: err})
 	}
 }
 
