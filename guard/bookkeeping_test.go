@@ -225,7 +225,7 @@ func TestBacklogIsBounded(t *testing.T) {
 		return c.put(config{snapshot.DigestOf(content), content})
 	}
 	for n := range byte(4) {
-		if !put(n) || !put(n) { // each counts once
+		if first, again := put(n), put(n); !first || !again { // each counts once
 			t.Fatalf("the backlog is full with %d contents", n)
 		}
 	}
