@@ -60,8 +60,21 @@ func (p *pane) keys(keys ...string) {
 	}
 }
 
+// interrupt presses Ctrl-C and waits for its effect: the kernel drops what is
+// typed before it.
+func (p *pane) interrupt(done func(screen string) bool) {
+	p.t.Helper()
+	p.keys("C-c")
+	p.until("Ctrl-C has its effect", done)
+}
+
 // shows waits until the screen has a text.
 func (p *pane) shows(text string) {
+	p.t.Helper()
+	p.until("the screen shows "+text, func(screen string) bool { return strings.Contains(screen, text) })
+}
+
+func (p *pane) until(what string, done func(screen string) bool) {
 	p.t.Helper()
 	screen := ""
 	defer func() {
@@ -69,9 +82,9 @@ func (p *pane) shows(text string) {
 			p.t.Logf("the screen shows:\n%s", screen)
 		}
 	}()
-	p.eventually("the screen shows "+text, func() bool {
+	p.eventually(what, func() bool {
 		screen, _ = p.tmux("capture-pane", "-p")
-		return strings.Contains(screen, text)
+		return done(screen)
 	})
 }
 
@@ -91,7 +104,7 @@ func TestCtrlCIsTheCommands(t *testing.T) {
 		p.shows("\nready>")
 		p.keys("echo began-$((40+2)); sleep 1000", "Enter")
 		p.shows("began-42")
-		p.keys("C-c")
+		p.interrupt(func(screen string) bool { return strings.Contains(screen, "^C") })
 		p.keys("echo still-$((40+2))", "Enter")
 		p.shows("still-42")
 		p.keys("echo evil >>.env", "Enter")
@@ -105,9 +118,9 @@ func TestCtrlCIsTheCommands(t *testing.T) {
 		t.Parallel()
 		p := newPane(t, "python3 -i -q")
 		p.shows(">>>")
-		p.keys("while True: pass", "Enter", "Enter")
-		p.keys("C-c")
-		p.shows("KeyboardInterrupt")
+		p.keys("import time; print('began', 40+2); time.sleep(1000)", "Enter")
+		p.shows("began 42")
+		p.interrupt(func(screen string) bool { return strings.Contains(screen, "KeyboardInterrupt") })
 		p.keys("print('still', 40+2)", "Enter")
 		p.shows("still 42")
 		p.keys("raise SystemExit(5)", "Enter")
@@ -122,7 +135,7 @@ func TestCtrlCIsTheCommands(t *testing.T) {
 		p.shows("-- INSERT --")
 		p.keys("one")
 		p.shows("one")
-		p.keys("C-c")
+		p.interrupt(func(screen string) bool { return !strings.Contains(screen, "-- INSERT --") })
 		p.keys("o", "two")
 		p.shows("two")
 		p.keys("Escape")
