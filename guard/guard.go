@@ -126,6 +126,7 @@ func (g *Guard) Run(ctx context.Context) {
 	defer close(g.stopped)
 	defer g.beside.Wait()
 	defer g.look.Forget()
+	defer g.restorer.Close()
 	var hints <-chan struct{}
 	if g.Watcher != nil {
 		hints = g.Watcher.Ready()
@@ -141,6 +142,8 @@ func (g *Guard) Run(ctx context.Context) {
 			return
 		case <-hints:
 			g.takeHints(ctx)
+			g.work(ctx)
+			g.noteWatch()
 		case <-timers.settle.C:
 		case <-timers.rescan.C:
 			g.startRescan(ctx, request{})
@@ -155,6 +158,7 @@ func (g *Guard) Run(ctx context.Context) {
 			request()
 		}
 		g.work(ctx)
+		g.restorer.Prepare()
 		timers.wakeAt(g.next())
 	}
 }
@@ -192,7 +196,6 @@ func (g *Guard) takeHints(ctx context.Context) {
 	for _, err := range batch.Errs {
 		g.emit(WatchError{Err: err})
 	}
-	g.noteWatch()
 }
 
 // noteWatch emits what the watcher lost since the last look.

@@ -88,6 +88,10 @@ type Restorer struct {
 	plan       *rules.Plan
 	quarantine Quarantine
 	look       *snapshot.Looker
+	// spare is a file for the next entry staged in the quarantine, wanted once
+	// one was.
+	spare  *safefile.Spare
+	wanted bool
 }
 
 // New returns a Restorer.
@@ -97,6 +101,23 @@ func New(trees *snapshot.Trees, plan *rules.Plan, manifest *snapshot.Manifest, s
 		look: snapshot.NewLooker(trees, store, limit),
 	}
 }
+
+// Prepare makes ahead what the next restore would need most of its time for. It
+// is to be called when there is time, and does nothing before the first
+// restore.
+func (r *Restorer) Prepare() {
+	if !r.wanted || !r.spare.Used() {
+		return
+	}
+	r.wanted = false
+	if quarantine, err := r.quarantine.Dir(); err == nil {
+		r.spare = safefile.NewSpare(quarantine)
+		quarantine.Close()
+	}
+}
+
+// Close lets go of what was prepared.
+func (r *Restorer) Close() { r.spare.Close() }
 
 // Put makes the baseline entry e stand at its path again. Where the caller saw
 // nothing there, something that appears meanwhile is not replaced: the error
@@ -229,9 +250,13 @@ func (r *Restorer) uncover(p rules.Path, result *Result) error {
 func (r *Restorer) swapIn(dir *safefile.Dir, p rules.Path, node safefile.Node, absent bool, result *Result) error {
 	if quarantine, err := r.quarantine.Dir(); err == nil {
 		defer quarantine.Close()
-		err := swap(quarantine, dir, p.Base(), node, absent, result, func(name string) {
-			result.quarantined(quarantine, name, p)
-		})
+		r.wanted = true
+		staged, err := r.spare.Stage(quarantine, node)
+		if err == nil {
+			err = swap(staged, dir, p.Base(), absent, result, func(name string) {
+				result.quarantined(quarantine, name, p)
+			})
+		}
 		if err == nil || !elsewhere(err) {
 			return err
 		}
@@ -241,9 +266,12 @@ func (r *Restorer) swapIn(dir *safefile.Dir, p rules.Path, node safefile.Node, a
 		return err
 	}
 	defer hidden.close()
-	err = swap(hidden.inner, dir, p.Base(), node, absent, result, func(name string) {
-		result.beside(hidden.inner, name, hidden.path(p.Dir(), name), p)
-	})
+	staged, err := safefile.Stage(hidden.inner, node)
+	if err == nil {
+		err = swap(staged, dir, p.Base(), absent, result, func(name string) {
+			result.beside(hidden.inner, name, hidden.path(p.Dir(), name), p)
+		})
+	}
 	if !unmovable(dir, p.Base(), err) {
 		return err
 	}
@@ -276,14 +304,10 @@ func isDirectory(dir *safefile.Dir, name string) bool {
 	return err == nil && info.Kind == safefile.Directory
 }
 
-// swap stages a node in one directory and puts it in place in another. What
-// stood there then lies in the staging directory, by the name that take is
-// given; that can be so with an error too.
-func swap(staging, dir *safefile.Dir, name string, node safefile.Node, absent bool, result *Result, take func(name string)) error {
-	staged, err := safefile.Stage(staging, node)
-	if err != nil {
-		return err
-	}
+// swap puts a staged node in place in a directory. What stood there then lies
+// in the staging directory, by the name that take is given; that can be so with
+// an error too.
+func swap(staged *safefile.Staged, dir *safefile.Dir, name string, absent bool, result *Result, take func(name string)) error {
 	defer staged.Discard()
 	if !absent {
 		displaced, err := staged.Exchange(dir, name)
@@ -295,7 +319,7 @@ func swap(staging, dir *safefile.Dir, name string, node safefile.Node, absent bo
 			return appeared(err)
 		}
 	}
-	err = staged.Place(dir, name)
+	err := staged.Place(dir, name)
 	result.Unset = staged.Unset
 	return appeared(err)
 }
@@ -309,8 +333,12 @@ func swapHere(staging, dir *safefile.Dir, p rules.Path, node safefile.Node, resu
 		return err
 	}
 	result.setAside(dir, token, p.Dir().Join(token), p)
+	staged, err := safefile.Stage(staging, node)
+	if err != nil {
+		return err
+	}
 	const nothingThere = true
-	return swap(staging, dir, p.Base(), node, nothingThere, result, nil)
+	return swap(staged, dir, p.Base(), nothingThere, result, nil)
 }
 
 // appeared says that something stood in the way where nothing should have.

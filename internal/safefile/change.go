@@ -85,6 +85,39 @@ type UnsetAttr struct {
 	Err  error
 }
 
+// Spare is an unnamed file that is made before it is needed: to make one takes
+// a file system longer than to fill it and give it a name.
+type Spare struct{ fd int }
+
+// NewSpare makes a spare on the mount of dir, or nil where there are no unnamed
+// files.
+func NewSpare(dir *Dir) *Spare {
+	fd, err := createUnnamed(dir)
+	if err != nil {
+		return nil
+	}
+	return &Spare{fd: fd}
+}
+
+// Used reports whether there is nothing left to take.
+func (spare *Spare) Used() bool { return spare == nil || spare.fd < 0 }
+
+// Close lets go of a spare that nobody took. A nil one has nothing.
+func (spare *Spare) Close() {
+	if fd := spare.take(); fd >= 0 {
+		unix.Close(fd)
+	}
+}
+
+// take returns the file, -1 where there is none.
+func (spare *Spare) take() (fd int) {
+	if spare.Used() {
+		return -1
+	}
+	fd, spare.fd = spare.fd, -1
+	return fd
+}
+
 // ErrStaging marks failures to prepare an entry: nothing was changed at its
 // path.
 var ErrStaging = errors.New("the new entry could not be prepared")
@@ -92,12 +125,21 @@ var ErrStaging = errors.New("the new entry could not be prepared")
 // Stage writes a new entry on the mount of dir, which also lends it a name for
 // the moment of an exchange. Its errors are ErrStaging.
 func Stage(dir *Dir, node Node) (*Staged, error) {
+	var none *Spare
+	return none.Stage(dir, node)
+}
+
+// Stage does the same with the spare, which must have been made on the same
+// mount. A nil one, and one that was used, is as good as none.
+func (spare *Spare) Stage(dir *Dir, node Node) (*Staged, error) {
 	s := &Staged{node: node, dir: dir, fd: -1}
 	if node.Kind == Symlink {
 		return s, nil
 	}
-	if err := s.create(); err != nil {
-		return nil, s.unprepared(err)
+	if s.fd = spare.take(); s.fd < 0 {
+		if err := s.create(); err != nil {
+			return nil, s.unprepared(err)
+		}
 	}
 	if err := s.fill(); err != nil {
 		s.Discard()

@@ -25,6 +25,8 @@ func (s *Staged) create() error {
 	return nil
 }
 
+func createUnnamed(*Dir) (int, error) { return -1, unix.ENOSYS }
+
 // linkFile gives the file another name, which must be free.
 func (s *Staged) linkFile(dir *Dir, name string) error {
 	return unix.Linkat(s.dir.fd, s.name, dir.fd, name, 0)

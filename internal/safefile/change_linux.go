@@ -35,7 +35,7 @@ func exchange(a *Dir, nameA string, b *Dir, nameB string) error {
 // create makes the unnamed file, or a named one where the file system has no
 // unnamed files.
 func (s *Staged) create() error {
-	fd, err := unix.Openat(s.dir.fd, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	fd, err := createUnnamed(s.dir)
 	if err == unix.EOPNOTSUPP || err == unix.EISDIR || err == unix.ENOENT {
 		s.name = Token()
 		fd, err = unix.Openat(s.dir.fd, s.name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -46,6 +46,10 @@ func (s *Staged) create() error {
 	}
 	s.fd = fd
 	return nil
+}
+
+func createUnnamed(dir *Dir) (int, error) {
+	return unix.Openat(dir.fd, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 }
 
 // linkFile gives an unnamed file a name, which must be free.

@@ -96,6 +96,37 @@ func put(root *Root, staging *Dir, i int) bool {
 	return placed.Place(dir, fmt.Sprintf("placed-%d", i)) == nil
 }
 
+// TestSpareIsUsedOnce puts entries in place with a file that was made before:
+// once, and after that as without it. Nothing is left of one that nobody used.
+func TestSpareIsUsedOnce(t *testing.T) {
+	s := newScene(t)
+	staging, dir := s.mkdir("staging"), s.mkdir("dir")
+	s.write("dir/name", "old")
+	spare := NewSpare(staging)
+	if spare.Used() {
+		t.Skip("no unnamed files here")
+	}
+	for i, content := range []string{"first, by the spare", "second, without"} {
+		if spare.Used() != (i > 0) {
+			t.Errorf("before number %d, used: %v", i, spare.Used())
+		}
+		staged, err := spare.Stage(staging, node(content))
+		s.must(err)
+		displaced, err := staged.Exchange(dir, "name")
+		s.must(err)
+		staged.Discard()
+		s.must(staging.Remove(displaced))
+		s.holds("dir/name", content)
+	}
+	unused := NewSpare(staging)
+	unused.Close()
+	unused.Close()
+	if _, err := (&Staged{node: node("x"), dir: staging, fd: unused.take()}).Exchange(dir, "name"); err == nil {
+		t.Error("a closed spare was put in place")
+	}
+	s.empty("staging")
+}
+
 // TestLease meets a file on which somebody holds a lease: a plain open would
 // wait for the holder, up to 45 seconds.
 func TestLease(t *testing.T) {

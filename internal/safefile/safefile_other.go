@@ -29,6 +29,9 @@ type DirEntry struct {
 // Staged stands for a new entry.
 type Staged struct{ Unset []UnsetAttr }
 
+// Spare stands for a file made ahead of its use.
+type Spare struct{}
+
 // UnsetAttr is an attribute that the system refused to set.
 type UnsetAttr struct {
 	Name string
@@ -84,6 +87,13 @@ func (*Staged) Discard()                                {}
 
 // Move fails.
 func Move(*Dir, string, *Dir, string) error { return errSystem }
+
+// NewSpare makes none.
+func NewSpare(*Dir) *Spare { return nil }
+
+func (*Spare) Used() bool                        { return true }
+func (*Spare) Close()                            {}
+func (*Spare) Stage(*Dir, Node) (*Staged, error) { return nil, errSystem }
 
 // Stage fails.
 func Stage(*Dir, Node) (*Staged, error) { return nil, errSystem }
