@@ -274,6 +274,10 @@ func (s *session) scan() snapshot.Survey {
 	return s.watcher.Scan()
 }
 
+// mostSkipsNamed is how many directories that are left out are warned of one by
+// one.
+const mostSkipsNamed = 5
+
 // skip leaves directories out that could not be entered, aloud. One on the way
 // to a place that a revert rule names is refused: nobody could say what stood
 // there.
@@ -282,9 +286,14 @@ func (s *session) skip(denied []rules.Path) error {
 		if s.plan.Covers(dir) || s.plan.Leads(dir) {
 			return &snapshot.EntryError{Path: dir, Err: syscall.EACCES}
 		}
+		if len(s.skipped) < mostSkipsNamed {
+			s.warnings = append(s.warnings,
+				"cannot enter "+named(s.layout, dir)+": what it holds is not protected in this run")
+		}
 		s.noteSkipped([]rules.Path{dir})
-		s.warnings = append(s.warnings,
-			"cannot enter "+named(s.layout, dir)+": what it holds is not protected in this run")
+	}
+	if rest := len(s.skipped) - mostSkipsNamed; rest > 0 {
+		s.warnings = append(s.warnings, fmt.Sprintf("cannot enter %d more; the report names them under limits", rest))
 	}
 	s.plan = s.plan.Sparing(denied)
 	return nil
