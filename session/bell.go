@@ -1,6 +1,9 @@
 package session
 
-import "io"
+import (
+	"io"
+	"time"
+)
 
 // maxRings is how many rings wait for a terminal that takes none; what comes
 // on top of them would only make it louder.
@@ -32,10 +35,18 @@ func (b bell) ring() {
 	}
 }
 
-// stop waits until everything has rung.
+// lastRing is how long the end of a session waits for its bell.
+const lastRing = time.Second
+
+// stop lets what waits ring, so that it comes before whatever is written next,
+// unless nobody takes it.
 func (b bell) stop() {
-	if b.rings != nil {
-		close(b.rings)
-		<-b.stopped
+	if b.rings == nil {
+		return
+	}
+	close(b.rings)
+	select {
+	case <-b.stopped:
+	case <-time.After(lastRing):
 	}
 }

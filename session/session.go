@@ -68,7 +68,8 @@ func (r *Refusal) Unwrap() error { return r.Cause }
 
 // Run runs the command under guard and returns the report of the session. An
 // error without a report is a *Refusal: the command did not run. One with a
-// report says that the report file could not be written.
+// report says that the report file could not be written. When ctx ends, the
+// command is ended with everything it started, and restored is all the same.
 func Run(ctx context.Context, o Options) (*report.Document, error) {
 	s := &session{Options: o, started: time.Now(), signals: listen(o.Stdin)}
 	defer s.signals.stop()
@@ -76,7 +77,9 @@ func Run(ctx context.Context, o Options) (*report.Document, error) {
 	start, begun := s.signals.beforeCommand(ctx)
 	err := s.prepare(start)
 	if sig := begun(); sig != nil {
-		err = interrupted(sig)
+		err = interrupted(signalName(sig))
+	} else if ctx.Err() != nil {
+		err = interrupted("the order to end")
 	}
 	if err != nil {
 		refusal := s.refuse(err)
@@ -110,14 +113,15 @@ type session struct {
 }
 
 // execute starts the command, supervises it to its end, sweeps and reports.
-func (s *session) execute(ctx context.Context) *report.Document {
+func (s *session) execute(order context.Context) *report.Document {
+	ctx := context.WithoutCancel(order)
 	loop, stopLoop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		s.guard.Run(loop)
 	}()
-	s.supervise(ctx)
+	s.supervise(ctx, order.Done())
 	s.guard.Sweep(ctx)
 	s.stopWatching()
 	s.kept.Finish()

@@ -103,10 +103,9 @@ func first(orders, keys <-chan os.Signal) os.Signal {
 	}
 }
 
-// interrupted is the refusal of a session that a signal ended before its
-// command.
-func interrupted(sig os.Signal) error {
-	return refusal(codeInterrupted, "start it again", fmt.Errorf("%s came before the command was started", signalName(sig)))
+// interrupted is the refusal of a session that was ended before its command.
+func interrupted(by string) error {
+	return refusal(codeInterrupted, "start it again", fmt.Errorf("%s came before the command was started", by))
 }
 
 func signalName(sig os.Signal) string {

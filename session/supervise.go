@@ -38,8 +38,8 @@ type supervision struct {
 }
 
 // supervise runs the command to the end of its tree, and takes what the guard
-// does meanwhile.
-func (s *session) supervise(ctx context.Context) {
+// does meanwhile. Ordered, when that is closed, ends the command.
+func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 	defer s.contests.close()
 	if s.startErr = s.startCommand(); s.startErr != nil {
 		return
@@ -63,6 +63,9 @@ func (s *session) supervise(ctx context.Context) {
 			s.trap(sig)
 		case sig := <-s.signals.fromKeys():
 			s.trap(sig)
+		case <-ordered:
+			ordered = nil
+			s.end()
 		}
 		s.contests.proceed(ctx)
 	}
@@ -86,8 +89,7 @@ const sessionVariable = "GANTRY_CAGE_SESSION"
 func (s *session) startCommand() error {
 	run, err := s.Stage.Start(s.reaper, spawn.Command{
 		Path: s.Command[0], Args: s.Command[1:],
-		Env: append(s.Env[:len(s.Env):len(s.Env)],
-			sessionVariable+"="+s.id, "GANTRY_CAGE_SESSION_LOG="+filepath.Clean(s.log.Path())),
+		Env:   withEntries(s.Env, sessionVariable+"="+s.id, "GANTRY_CAGE_SESSION_LOG="+filepath.Clean(s.log.Path())),
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
 	})
 	if err != nil {

@@ -1,0 +1,86 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cage/report"
+	"cage/snapshot"
+)
+
+func TestWithEntries(t *testing.T) {
+	env := []string{"A=1", "GANTRY_CAGE_SESSION=old", "GANTRY_CAGE_SESSION_LOG=old", "B", "GANTRY_CAGE_SESSION=older"}
+	got := withEntries(env, "GANTRY_CAGE_SESSION=new")
+	if want := []string{"A=1", "GANTRY_CAGE_SESSION_LOG=old", "B", "GANTRY_CAGE_SESSION=new"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if env[1] != "GANTRY_CAGE_SESSION=old" {
+		t.Error("the caller's environment was changed")
+	}
+}
+
+// outside makes an empty directory, outside git, the current one and returns
+// options for a session there.
+func outside(t *testing.T, command ...string) Options {
+	t.Helper()
+	work := t.TempDir()
+	for _, dir := range []string{"root", "home", "tmp"} {
+		if err := os.Mkdir(filepath.Join(work, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(filepath.Join(work, "root"))
+	return Options{
+		Command: command,
+		Env: withEntries(os.Environ(), "HOME="+filepath.Join(work, "home"), "TMPDIR="+filepath.Join(work, "tmp"),
+			"XDG_STATE_HOME="+filepath.Join(work, "home")),
+		Messages: new(strings.Builder),
+		Interval: time.Second, Grace: time.Second,
+		Limits: snapshot.Limits{FileBytes: 1 << 20, Files: 100, TotalBytes: 1 << 20},
+	}
+}
+
+// A caller that ends its context ends the command, and nothing is left out.
+func TestContextEndsTheCommand(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := outside(t, "sh", "-c", "echo evil >.env; : >ready; exec sleep 1000")
+	if err := os.WriteFile(".env", []byte("A=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer cancel()
+		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			if _, err := os.Lstat("ready"); err == nil {
+				return
+			}
+		}
+	}()
+	doc, err := Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if doc.Status != report.Reverted || doc.CommandSignal == nil || *doc.CommandSignal != "SIGTERM" || !doc.Lifetime.Proved {
+		t.Errorf("the report is %+v", doc)
+	}
+	if data, err := os.ReadFile(".env"); err != nil || string(data) != "A=1\n" {
+		t.Errorf(".env is %q, %v", data, err)
+	}
+}
+
+// One that is over before the command starts keeps it from starting.
+func TestContextThatIsOverStartsNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	o := outside(t, "sh", "-c", ": >ran")
+	if doc, err := Run(ctx, o); err == nil {
+		t.Errorf("it ran: %+v", doc)
+	}
+	if _, err := os.Lstat("ran"); err == nil {
+		t.Error("the command ran")
+	}
+}
