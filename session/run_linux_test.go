@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +13,8 @@ import (
 
 	"cage/report"
 	"cage/snapshot"
+
+	"go.uber.org/goleak"
 )
 
 func TestWithEntries(t *testing.T) {
@@ -61,6 +65,7 @@ func TestContextEndsTheCommand(t *testing.T) {
 		}
 	}()
 	doc, err := Run(ctx, o)
+	goleak.VerifyNone(t)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +85,62 @@ func TestContextThatIsOverStartsNothing(t *testing.T) {
 	if doc, err := Run(ctx, o); err == nil {
 		t.Errorf("it ran: %+v", doc)
 	}
+	goleak.VerifyNone(t)
 	if _, err := os.Lstat("ran"); err == nil {
 		t.Error("the command ran")
+	}
+}
+
+// Wherever a start ends, nothing of it goes on: not the question to git, not
+// the watcher, not the wait for a signal.
+func TestRefusalLeavesNothingRunning(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git")
+	}
+	for _, tt := range []struct {
+		name string
+		make func(t *testing.T, o *Options)
+	}{
+		{"no directory for the report", func(_ *testing.T, o *Options) { o.ReportFile = "none/report.json" }},
+		{"rules that cannot be read", func(t *testing.T, _ *Options) { write(t, ".cage.yaml", "protect: 1\n") }},
+		{"an override of nothing", func(_ *testing.T, o *Options) { o.Overrides = []string{"none"} }},
+		{"too many files", func(t *testing.T, o *Options) {
+			write(t, ".env", "A=1\n")
+			o.Limits.Files = 0
+		}},
+		{"a report file on a protected path", func(_ *testing.T, o *Options) { o.ReportFile = ".env" }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := outside(t, "sh", "-c", ": >ran")
+			if out, err := exec.Command("git", "init", "-q", "--template=").CombinedOutput(); err != nil {
+				t.Fatalf("git init: %v %s", err, out)
+			}
+			tt.make(t, &o)
+			doc, err := Run(t.Context(), o)
+			goleak.VerifyNone(t)
+			var refused *Refusal
+			if !errors.As(err, &refused) || doc != nil {
+				t.Errorf("got %v, %+v", err, doc)
+			}
+			if _, err := os.Lstat("ran"); err == nil {
+				t.Error("the command ran")
+			}
+		})
+	}
+}
+
+// A command that cannot be started is a session like others.
+func TestCommandThatCannotStartLeavesNothingRunning(t *testing.T) {
+	doc, err := Run(t.Context(), outside(t, "./no-such-file"))
+	goleak.VerifyNone(t)
+	if err != nil || doc.Status != report.NotStarted || doc.ExitCode != 2 || doc.Lifetime.Mechanism != "none" || !doc.Lifetime.Proved {
+		t.Errorf("got %v, %+v", err, doc)
+	}
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -48,6 +48,7 @@ func newField(t *testing.T) *field {
 	for _, dir := range []string{"repo", "home", "state", "tmp"} {
 		f.must(os.Mkdir(filepath.Join(work, dir), 0o700))
 	}
+	t.Cleanup(func() { forgetNotes(work) })
 	f.write(".env", dotenv)
 	f.write("../stubborn.sh", stubborn)
 	git := exec.Command("git", "init", "-q", "--template=")
