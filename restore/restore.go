@@ -12,30 +12,12 @@ package restore
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"syscall"
 
 	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
 )
-
-// Displaced is what stood in the way of a restore. Quarantined or Beside says
-// where it lies now, Content what a write in place replaced. A regular file is
-// held open where that was possible, and is nowhere else if it has no name any
-// more. What has none of these could not be held.
-type Displaced struct {
-	Path rules.Path
-	Info safefile.Info
-	// Quarantined is its name in the quarantine directory.
-	Quarantined string
-	// File holds a regular file open.
-	File *safefile.File
-	// Beside is where it was set aside on its own mount.
-	Beside rules.Path
-	// Content is what a write in place replaced.
-	Content []byte
-}
 
 // Result says what a restore did.
 type Result struct {
@@ -242,148 +224,6 @@ func (r *Restorer) uncover(p rules.Path, result *Result) error {
 	}
 	result.Uncovered = true
 	return nil
-}
-
-// swapIn stages the node in the quarantine, so that one rename puts it in
-// place and what stood there away; where the quarantine lies on another mount
-// or cannot take it, the node is staged beside its path.
-func (r *Restorer) swapIn(dir *safefile.Dir, p rules.Path, node safefile.Node, absent bool, result *Result) error {
-	if quarantine, err := r.quarantine.Dir(); err == nil {
-		defer quarantine.Close()
-		r.wanted = true
-		staged, err := r.spare.Stage(quarantine, node)
-		if err == nil {
-			err = swap(staged, dir, p.Base(), absent, result, func(name string) {
-				result.quarantined(quarantine, name, p)
-			})
-		}
-		if err == nil || !elsewhere(err) {
-			return err
-		}
-	}
-	hidden, err := openBeside(dir)
-	if err != nil {
-		return err
-	}
-	defer hidden.close()
-	staged, err := safefile.Stage(hidden.inner, node)
-	if err == nil {
-		err = swap(staged, dir, p.Base(), absent, result, func(name string) {
-			result.beside(hidden.inner, name, hidden.path(p.Dir(), name), p)
-		})
-	}
-	if !unmovable(dir, p.Base(), err) {
-		return err
-	}
-	return swapHere(hidden.inner, dir, p, node, result)
-}
-
-// elsewhere reports whether err says that the quarantine cannot be worked with
-// though the directory itself might be: it is gone or full, on another mount,
-// or the entry's own mode forbids to move it out of its directory.
-func elsewhere(err error) bool {
-	for _, errno := range []error{syscall.EXDEV, syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EINVAL} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return errors.Is(err, safefile.ErrMounted) || errors.Is(err, safefile.ErrStaging)
-}
-
-// unmovable reports whether a directory was refused to leave its directory:
-// that writes its "..", which its own mode can forbid (rename(2)).
-func unmovable(dir *safefile.Dir, name string, err error) bool {
-	if errors.Is(err, safefile.ErrStaging) || !errors.Is(err, syscall.EACCES) {
-		return false
-	}
-	return isDirectory(dir, name)
-}
-
-func isDirectory(dir *safefile.Dir, name string) bool {
-	info, err := dir.Stat(name)
-	return err == nil && info.Kind == safefile.Directory
-}
-
-// swap puts a staged node in place in a directory. What stood there then lies
-// in the staging directory, by the name that take is given; that can be so with
-// an error too.
-func swap(staged *safefile.Staged, dir *safefile.Dir, name string, absent bool, result *Result, take func(name string)) error {
-	defer staged.Discard()
-	if !absent {
-		displaced, err := staged.Exchange(dir, name)
-		if displaced != "" {
-			take(displaced)
-		}
-		if errors.Is(err, safefile.ErrStaging) || !safefile.Missing(err) {
-			result.Unset = staged.Unset
-			return appeared(err)
-		}
-	}
-	err := staged.Place(dir, name)
-	result.Unset = staged.Unset
-	return appeared(err)
-}
-
-// swapHere moves a directory that must stay in its directory to a random name
-// there, and puts the node in its place. The staged node itself never has a
-// wrong name outside the hidden directory.
-func swapHere(staging, dir *safefile.Dir, p rules.Path, node safefile.Node, result *Result) error {
-	token := safefile.Token()
-	if err := safefile.Move(dir, p.Base(), dir, token); err != nil {
-		return err
-	}
-	result.setAside(dir, token, p.Dir().Join(token), p)
-	staged, err := safefile.Stage(staging, node)
-	if err != nil {
-		return err
-	}
-	const nothingThere = true
-	return swap(staged, dir, p.Base(), nothingThere, result, nil)
-}
-
-// appeared says that something stood in the way where nothing should have.
-func appeared(err error) error {
-	if errors.Is(err, fs.ErrExist) {
-		return ErrAppeared
-	}
-	return err
-}
-
-// quarantined takes charge of what was displaced into the quarantine.
-func (result *Result) quarantined(dir *safefile.Dir, name string, p rules.Path) {
-	d := Displaced{Path: p, Quarantined: name}
-	// Held open, it survives somebody who empties the quarantine. What cannot
-	// be opened is no regular file, or lies there by its name only.
-	if file, info, err := dir.Open(name); err == nil {
-		d.File, d.Info = file, info
-	} else {
-		d.Info = info
-	}
-	result.Displaced = append(result.Displaced, d)
-}
-
-// beside takes charge of what was displaced on its own mount: a regular file
-// loses its name and is held by its descriptor, anything else stays there.
-func (result *Result) beside(dir *safefile.Dir, name string, at, p rules.Path) {
-	if info, err := dir.Stat(name); err == nil && info.Size <= heldBytes {
-		if file, info, err := safefile.Unname(dir, name); err == nil {
-			result.Displaced = append(result.Displaced, Displaced{Path: p, Info: info, File: file})
-			return
-		}
-	}
-	result.setAside(dir, name, at, p)
-}
-
-// heldBytes bounds the size of a file that is held without a name: 64 MiB. It
-// has to be copied to be kept.
-const heldBytes = 64 << 20
-
-func (result *Result) setAside(dir *safefile.Dir, name string, at, p rules.Path) {
-	info, err := dir.Stat(name)
-	if safefile.Missing(err) {
-		at = rules.Path{} // somebody took it away
-	}
-	result.Displaced = append(result.Displaced, Displaced{Path: p, Info: info, Beside: at})
 }
 
 // Remove moves an added entry away, whatever it is, and with it the
