@@ -35,6 +35,8 @@ type Looker struct {
 	buf   []byte
 	dir   *safefile.Dir
 	at    rules.Path
+	// last is the path of the file that was opened last, empty before the first.
+	last rules.Path
 }
 
 // NewLooker returns a Looker that reads at most limit bytes of a file, or the
@@ -50,6 +52,7 @@ func (l *Looker) Forget() {
 		l.dir.Close()
 		l.dir = nil
 	}
+	l.last = rules.Path{}
 }
 
 // parent opens the directory that holds p, or takes the one already open.
@@ -69,6 +72,9 @@ func (l *Looker) parent(p rules.Path) (*safefile.Dir, error) {
 // Compare looks at the path of an entry. Content that was kept is compared
 // byte by byte, other content by its digest.
 func (l *Looker) Compare(e *Entry) Sight {
+	if e.State.Kind == safefile.Regular && !e.MetadataOnly {
+		return l.compareFile(e)
+	}
 	dir, err := l.parent(e.Path)
 	if err != nil {
 		return Sight{Err: unlessAbsent(err), Same: e.State.Kind == safefile.None && absent(err)}
@@ -87,9 +93,6 @@ func unlessAbsent(err error) error {
 }
 
 func (l *Looker) compareIn(dir *safefile.Dir, e *Entry) Sight {
-	if e.State.Kind == safefile.Regular && !e.MetadataOnly {
-		return l.compareFile(dir, e)
-	}
 	name := e.Path.Base()
 	info, err := dir.Stat(name)
 	if err != nil {
@@ -115,8 +118,8 @@ func sameMeta(a, b *safefile.Info) bool { return a.Perm == b.Perm && sameOwner(a
 func sameOwner(a, b *safefile.Info) bool { return a.UID == b.UID && a.GID == b.GID }
 
 // compareFile compares what should be a regular file.
-func (l *Looker) compareFile(dir *safefile.Dir, e *Entry) Sight {
-	f, info, err := dir.Open(e.Path.Base())
+func (l *Looker) compareFile(e *Entry) Sight {
+	f, info, err := l.open(e.Path)
 	if err != nil {
 		return unopened(info, err)
 	}
@@ -134,6 +137,21 @@ func (l *Looker) compareFile(dir *safefile.Dir, e *Entry) Sight {
 	same, prefix, err := l.sameContent(f, info.Size, e)
 	sight.Err, sight.Same, sight.Prefix = err, same && meta, prefix && meta
 	return sight
+}
+
+// open opens a file by its path. A directory is kept open only once a second
+// file in a row lies in it: for one alone that would be a detour.
+func (l *Looker) open(p rules.Path) (*safefile.File, safefile.Info, error) {
+	alone := l.last.Rel == "" || l.last.Dir() != p.Dir()
+	l.last = p
+	if alone {
+		return l.trees.Root(p.Anchor).Open(p.Rel)
+	}
+	dir, err := l.parent(p)
+	if err != nil {
+		return nil, safefile.Info{}, err
+	}
+	return dir.Open(p.Base())
 }
 
 // unopened is what was seen where no regular file could be opened: another

@@ -96,6 +96,16 @@ func (d *Dir) Open(name string) (*File, Info, error) {
 	return d.openFile(name, unix.O_RDONLY)
 }
 
+// openIn opens the regular file at rel in its directory.
+func (r *Root) openIn(rel string) (*File, Info, error) {
+	dir, err := r.Dir(parent(rel))
+	if err != nil {
+		return nil, Info{}, err
+	}
+	defer dir.Close()
+	return dir.Open(path.Base(rel))
+}
+
 // OpenWrite opens the regular file called name for reading and writing in
 // place, without changing it.
 func (d *Dir) OpenWrite(name string) (*File, Info, error) {

@@ -37,6 +37,14 @@ func (d *Dir) Stat(name string) (Info, error) {
 	return infoOf(&st), nil
 }
 
+// Open opens the regular file at rel as Dir.Open does.
+func (r *Root) Open(rel string) (*File, Info, error) {
+	if len(r.mounts) == 0 && len(rel) < unix.PathMax {
+		return (&Dir{fd: r.fd, root: r}).Open(rel)
+	}
+	return r.openIn(rel)
+}
+
 // DirToRead opens the directory called name for one ReadDir, which then has
 // nothing to open itself.
 func (d *Dir) DirToRead(name string) (*Dir, error) {

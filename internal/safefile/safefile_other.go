@@ -55,6 +55,7 @@ func (*Root) Path() string                              { return "" }
 func (*Root) Inode() Inode                              { return Inode{} }
 func (*Root) Moved() bool                               { return true }
 func (*Root) Dir(string) (*Dir, error)                  { return nil, errSystem }
+func (*Root) Open(string) (*File, Info, error)          { return nil, Info{}, errSystem }
 func (*Root) MountedOver(string) bool                   { return false }
 func (*Root) Mounts() []string                          { return nil }
 func (*Root) Detach(string) error                       { return errSystem }
