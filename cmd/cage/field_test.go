@@ -143,11 +143,17 @@ func (r *run) begin() {
 	// What outlives it must not keep Wait waiting for the end of the output.
 	r.cmd.WaitDelay = patience
 	r.must(r.cmd.Start())
-	go func() { r.exited <- r.cmd.Wait() }()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		r.exited <- r.cmd.Wait()
+	}()
 	r.t.Cleanup(func() {
-		if r.cmd.ProcessState == nil {
+		select {
+		case <-over:
+		default:
 			r.cmd.Process.Kill()
-			<-r.exited
+			<-over
 		}
 	})
 }
