@@ -23,9 +23,10 @@ const (
 const askFor = 10 * time.Second
 
 // concludeFor bounds how long a session that is over waits for git to tell
-// which of its last rounds were branch switches: that changes no more than the
-// wording of its report.
-const concludeFor = 2 * time.Second
+// which of its last rounds were branch switches: without that its report has no
+// word for what a person finds in git status. It takes that long only in a huge
+// history, or on a machine where git hardly gets to run.
+const concludeFor = askFor
 
 // history is what contests ask of git.
 type history interface {
