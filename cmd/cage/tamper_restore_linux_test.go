@@ -63,10 +63,13 @@ func lease(path, end string) error {
 		return err
 	}
 	defer f.Close()
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+	if err := takeWriteLease(f); err != nil {
 		return fmt.Errorf("take a lease on %s: %w", path, err)
 	}
 	if _, err := f.WriteString("under a lease\n"); err != nil {
+		return err
+	}
+	if err := os.WriteFile(end+".written", nil, 0o600); err != nil {
 		return err
 	}
 	return awaitFile(end)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -48,7 +50,7 @@ const patience = 30 * time.Second
 
 func await(path, content string) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		data, err := os.ReadFile(path)
+		data, err := readNow(path)
 		if err == nil && string(data) == content {
 			return nil
 		}
@@ -56,4 +58,15 @@ func await(path, content string) error {
 			return fmt.Errorf("%s does not hold what it should: %q %v", path, data, err)
 		}
 	}
+}
+
+// readNow reads a file without waiting for whoever holds a lease on it: an open
+// that waited would look at the file that has been displaced meanwhile.
+func readNow(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
 }
