@@ -166,8 +166,11 @@ func samples() []sample {
 			failed.Outcome, failed.ErrorCode = report.OutcomeRevertFailed, new("EROFS")
 			failed.Name, failed.Restores, failed.Displaced = report.NameOf("config/.env.production"), 0, nil
 			owner.Lost = 1
+			pipe := dotenv()
+			pipe.Name, pipe.SHA256Before = report.NameOf("run/.env"), nil
+			pipe.Outcome, pipe.Restores, pipe.Displaced = report.OutcomeDetectOnly, 0, nil
 			owner.AttributeErrors = []report.AttributeError{{Attribute: "owner", ErrorCode: "EPERM"}}
-			d.Changes = []report.Change{owner, big, outside, failed}
+			d.Changes = []report.Change{owner, big, outside, failed, pipe}
 			d.Watch.LiveRestores = 1
 		}, 0)},
 		{"report_only", with(func(d *report.Document) {

@@ -238,8 +238,14 @@ func (s *summary) gap() {
 	}
 }
 
+// overCap tells a file of which no copy was kept from what has no content to
+// copy: the file was digested.
 func overCap(c Change) bool {
-	return c.Outcome == OutcomeDetectOnly && c.Note != NoteTargetOutside
+	return c.Outcome == OutcomeDetectOnly && c.Note != NoteTargetOutside && c.SHA256Before != nil
+}
+
+func noFile(c Change) bool {
+	return c.Outcome == OutcomeDetectOnly && c.Note != NoteTargetOutside && c.SHA256Before == nil
 }
 
 func (c Change) targetOutside() bool {
@@ -359,6 +365,9 @@ func (s *summary) hints() {
 	if s.has(overCap) {
 		s.hint("detect_only: over the cap of " + size(s.d.MaxFileBytes) +
 			" for one file, or past the total, so no copy was kept; --max-file-bytes and --max-total-bytes raise them")
+	}
+	if s.has(noFile) {
+		s.hint("detect_only: it was no file but a pipe, a socket or a device, of which no copy can be kept")
 	}
 	if s.has(Change.targetOutside) {
 		s.hint("detect_only: the target of a protected link is outside the root, where nothing is written")
