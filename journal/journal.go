@@ -88,6 +88,10 @@ type Journal struct {
 	record     Record
 	written    map[string]os.FileInfo
 	generation int
+	// newest is what the life record of the present generation looks like on
+	// disk, and signed the sign of life in it.
+	newest     map[string]os.FileInfo
+	signed     time.Time
 	amendments map[rules.Path]*snapshot.Entry
 	processes  []proc.ID
 }

@@ -415,6 +415,40 @@ func TestMended(t *testing.T) {
 	}
 }
 
+// TestNothingNewIsNotWritten refreshes a journal that has nothing to say, and
+// one whose newest record somebody took away.
+func TestNothingNewIsNotWritten(t *testing.T) {
+	s := newScene(t)
+	j, _, err := s.acquire()
+	s.must(err)
+	s.must(j.Write(s.record()))
+	same := []proc.ID{{PID: 5, Start: 5}, {PID: 6, Start: 5}}
+	refresh := func(processes []proc.ID) (before, after string) {
+		before = s.listing()
+		mended, err := j.Refresh(processes)
+		s.must(err)
+		if mended {
+			t.Error("mended")
+		}
+		return before, s.listing()
+	}
+	if before, after := refresh(same); before == after {
+		t.Error("the first list was not written")
+	}
+	if before, after := refresh(slices.Clone(same)); before != after {
+		t.Errorf("the same list was written again:\n%s\nafter\n%s", after, before)
+	}
+	if before, after := refresh(same[:1]); before == after {
+		t.Error("another list was not written")
+	}
+	s.removeLives()
+	refresh(same[:1])
+	s.must(j.Close())
+	if _, left, err := s.acquire(); err != nil || left == nil || len(left.Processes) != 1 {
+		t.Errorf("%v %v", left, err)
+	}
+}
+
 func isActive(err error) bool {
 	var active *journal.ActiveError
 	return errors.As(err, &active)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"cage/internal/proc"
@@ -52,7 +54,16 @@ func (j *Journal) writeAll(now time.Time) error {
 		return err
 	}
 	var err error
-	j.written, err = j.parts()
+	if j.written, err = j.look(parts()...); err != nil {
+		return err
+	}
+	return j.signedAt(now)
+}
+
+// signedAt notes that the present generation holds a sign of life.
+func (j *Journal) signedAt(now time.Time) (err error) {
+	j.signed = now
+	j.newest, err = j.look(lifeName(j.generation), sidecar(lifeName(j.generation)))
 	return err
 }
 
@@ -86,25 +97,54 @@ func (j *Journal) clear() error {
 	return nil
 }
 
-// parts returns what the parts that never change look like on disk.
-func (j *Journal) parts() (map[string]os.FileInfo, error) {
-	parts := make(map[string]os.FileInfo)
-	for _, name := range []string{packName, baselineName, sidecar(baselineName), sessionName, sidecar(sessionName), lockName} {
+// parts are the parts that never change.
+func parts() []string {
+	return []string{packName, baselineName, sidecar(baselineName), sessionName, sidecar(sessionName), lockName}
+}
+
+// look returns what files look like on disk.
+func (j *Journal) look(names ...string) (map[string]os.FileInfo, error) {
+	seen := make(map[string]os.FileInfo)
+	for _, name := range names {
 		info, err := j.dir.Lstat(name)
 		if err != nil {
 			return nil, err
 		}
-		parts[name] = info
+		seen[name] = info
 	}
-	return parts, nil
+	return seen, nil
 }
 
+// stand reports whether files look on disk as they did.
+func (j *Journal) stand(was map[string]os.FileInfo) bool {
+	now, err := j.look(slices.Collect(maps.Keys(was))...)
+	if err != nil {
+		return false
+	}
+	for name, was := range was {
+		is := now[name]
+		if !os.SameFile(was, is) || was.Size() != is.Size() || !was.ModTime().Equal(is.ModTime()) || was.Mode() != is.Mode() {
+			return false
+		}
+	}
+	return true
+}
+
+// signEvery is how often a session in which nothing happens gives a sign of
+// life. To write one every second would never let the disk rest, and whoever
+// reads it thinks in minutes.
+const signEvery = 10 * time.Second
+
 // Refresh writes which processes the session has now, which is a sign of life
-// too. It reports whether the journal had to be written anew because somebody
+// too; where they are the same, only from time to time. It reports whether the journal had to be written anew because somebody
 // removed or changed it.
 func (j *Journal) Refresh(processes []proc.ID) (mended bool, err error) {
+	news := !slices.Equal(j.processes, processes)
 	j.processes = processes
 	if j.intact() {
+		if !news && time.Since(j.signed) < signEvery && j.stand(j.newest) {
+			return false, nil
+		}
 		if err = j.writeGeneration(time.Now(), cached); err == nil {
 			return false, nil
 		}
@@ -131,17 +171,7 @@ func (j *Journal) intact() bool {
 	if err != nil || !sameInode(info, j.inode) {
 		return false
 	}
-	now, err := j.parts()
-	if err != nil {
-		return false
-	}
-	for name, was := range j.written {
-		is := now[name]
-		if !os.SameFile(was, is) || was.Size() != is.Size() || !was.ModTime().Equal(is.ModTime()) || was.Mode() != is.Mode() {
-			return false
-		}
-	}
-	return true
+	return j.stand(j.written)
 }
 
 // mend makes the folder again where it is gone or another one, takes its lock
@@ -175,10 +205,10 @@ func (j *Journal) writeGeneration(now time.Time, how durability) error {
 		return err
 	}
 	j.generation = next
-	if next > 2 {
-		return removePair(j.dir, lifeName(next-2))
+	if err := j.signedAt(now); err != nil || next <= 2 {
+		return err
 	}
-	return nil
+	return removePair(j.dir, lifeName(next-2))
 }
 
 // life is what changes while the session runs, as of now.

@@ -104,12 +104,13 @@ func (s *session) startJournalist() {
 		defer ticker.Stop()
 		// What descends from the command is too young to be listed.
 		s.refreshJournal([]proc.Process{{ID: s.run.Command()}}, nil)
+		var last census
 		for {
 			select {
 			case <-j.quit:
 				return
 			case <-ticker.C:
-				s.refreshJournal(s.run.Processes())
+				s.refreshJournal(last.take(s.run.Processes))
 			case e := <-j.amended:
 				if err := s.journal.Amend(e); err != nil {
 					s.log.WatchError(err)
@@ -117,6 +118,33 @@ func (s *session) startJournalist() {
 			}
 		}
 	}()
+}
+
+// census is a list of the run's processes, and what tells whether it still
+// holds all of them.
+type census struct {
+	processes []proc.Process
+	newest    int
+	taken     time.Time
+}
+
+// censusEvery is how often processes are listed at the least: what a container
+// shows of its machine can be a few seconds old.
+const censusEvery = 10 * time.Second
+
+// take lists the processes where one may have been born since the last time:
+// to list them takes a look at every process of the machine. Those that ended
+// since then do no harm.
+func (c *census) take(list func() ([]proc.Process, error)) ([]proc.Process, error) {
+	newest := proc.Newest()
+	if newest != 0 && newest == c.newest && time.Since(c.taken) < censusEvery {
+		return c.processes, nil
+	}
+	processes, err := list()
+	if err == nil {
+		*c = census{processes: processes, newest: newest, taken: time.Now()}
+	}
+	return processes, err
 }
 
 // refreshJournal writes which processes the run has now; an error says that the

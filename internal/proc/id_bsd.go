@@ -14,6 +14,9 @@ import (
 // Self returns the identity of this process.
 func Self() (ID, error) { return Identify(os.Getpid()) }
 
+// Newest returns 0: these systems do not tell which process they made last.
+func Newest() int { return 0 }
+
 // Signal sends a signal to this process, by number, right after its identity
 // was compared. It returns ErrGone where the process has ended, and EPERM,
 // wrapped, where it may not be signalled.
