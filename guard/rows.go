@@ -153,7 +153,13 @@ func (g *Guard) explain(row *Row, sealed kept.Sealed) (takenBack bool) {
 		return true
 	}
 	row.After = sealed.Digest
-	g.emit(Explained{Tag: sealed.Tag, State: g.gitState(row.Path, sealed)})
+	// What counts is what stood there when it was put back. Only of half a file
+	// it is what its writer made of it.
+	identity := sealed.Came
+	if r.half {
+		identity = sealed.Identity
+	}
+	g.emit(Explained{Tag: sealed.Tag, State: g.gitState(row.Path, sealed.Info, identity)})
 	return false
 }
 
@@ -178,11 +184,11 @@ func (g *Guard) wasBaseline(p rules.Path, sealed kept.Sealed) bool {
 }
 
 // gitState returns what git would record for a displaced version.
-func (g *Guard) gitState(p rules.Path, sealed kept.Sealed) *gitrepo.State {
-	if !g.inGit(p) || len(sealed.Identity) == 0 {
+func (g *Guard) gitState(p rules.Path, info safefile.Info, identity []byte) *gitrepo.State {
+	if !g.inGit(p) || len(identity) == 0 {
 		return nil
 	}
-	return &gitrepo.State{Path: p.Rel, Blob: hexOf(sealed.Identity), Mode: gitMode(sealed.Info)}
+	return &gitrepo.State{Path: p.Rel, Blob: hexOf(identity), Mode: gitMode(info)}
 }
 
 // baselineState returns what git would record for an entry of the baseline.

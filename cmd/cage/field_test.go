@@ -116,11 +116,12 @@ type run struct {
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
 	exited         chan error
+	over           chan struct{} // closed when it has ended
 }
 
 // prepare returns a program that is not started yet.
 func (f *field) prepare(name string, args ...string) *run {
-	r := &run{field: f, cmd: exec.Command(name, args...), exited: make(chan error, 1)}
+	r := &run{field: f, cmd: exec.Command(name, args...), exited: make(chan error, 1), over: make(chan struct{})}
 	r.cmd.Dir, r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = f.repo, f.env(), &r.stdout, &r.stderr
 	return r
 }
@@ -143,19 +144,21 @@ func (r *run) begin() {
 	// What outlives it must not keep Wait waiting for the end of the output.
 	r.cmd.WaitDelay = patience
 	r.must(r.cmd.Start())
-	over := make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(r.over)
 		r.exited <- r.cmd.Wait()
 	}()
-	r.t.Cleanup(func() {
-		select {
-		case <-over:
-		default:
-			r.cmd.Process.Kill()
-			<-over
-		}
-	})
+	r.t.Cleanup(r.kill)
+}
+
+// kill ends what has not ended.
+func (r *run) kill() {
+	select {
+	case <-r.over:
+	default:
+		r.cmd.Process.Kill()
+		<-r.over
+	}
 }
 
 func (r *run) signal(sig syscall.Signal) {
@@ -171,6 +174,7 @@ func (r *run) exits(want int) {
 	case err = <-r.exited:
 		r.exited <- err
 	case <-time.After(2 * patience):
+		r.kill()
 		r.t.Fatalf("it does not end\nstderr: %s", &r.stderr)
 	}
 	got := 0

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -149,6 +150,9 @@ func TestCtrlCIsTheCommands(t *testing.T) {
 // Promise: a terminal that is closed ends the run, and the files are whole.
 func TestTerminalIsClosed(t *testing.T) {
 	t.Parallel()
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("SIGHUP is ignored here")
+	}
 	p := newPane(t, `tamper held ../lock sh -c '(trap "" HUP TERM; sleep 1000) & : >ready; while :; do read x || sleep 1000; done'`, "--grace 50ms")
 	p.appears("ready")
 	p.write(".env", "A=evil\n")

@@ -23,6 +23,10 @@ import (
 //	tamper free <file>                       wants nobody to hold that lock
 //	tamper hoard <file>                      writes the file again and again
 //	                                         through descriptors that it keeps
+//	tamper launder <file> <clean>            writes the file, and once that is
+//	                                         undone gives what was displaced the
+//	                                         content of another file through the
+//	                                         descriptor that it still has
 //	tamper flicker <file>                    has the file be absent, truncated
 //	                                         and half there in turn
 //	tamper blink <file> <there> <gone>       has the file be there and gone for
@@ -43,6 +47,8 @@ func tamperFight(form string, args []string) (done bool, err error) {
 		return true, free(args[0])
 	case form == "hoard" && len(args) == 1:
 		return true, hoard(args[0])
+	case form == "launder" && len(args) == 2:
+		return true, launder(args[0], args[1])
 	case form == "flicker" && len(args) == 1:
 		return true, flicker(args[0])
 	case form == "blink" && len(args) == 3:
@@ -119,6 +125,47 @@ func hoard(file string) error {
 		time.Sleep(100 * time.Millisecond)
 		return unlessAbsent(err)
 	})
+}
+
+func launder(file, clean string) error {
+	content, err := os.ReadFile(clean)
+	if err != nil {
+		return err
+	}
+	return fighting(func(int) error {
+		f, err := os.OpenFile(file, os.O_RDWR, 0)
+		if err != nil {
+			return unlessAbsent(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteAt([]byte("EVIL=1\n"), 0); err != nil {
+			return err
+		}
+		if err := replaced(file, f); err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(content, 0); err != nil {
+			return err
+		}
+		err = f.Truncate(int64(len(content)))
+		// Rare enough that nothing is seen before it is clean.
+		time.Sleep(300 * time.Millisecond)
+		return err
+	})
+}
+
+// replaced waits until the open file no longer stands at its path.
+func replaced(file string, f *os.File) error {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		mine, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if now, err := os.Lstat(file); err == nil && !os.SameFile(mine, now) {
+			return nil
+		}
+	}
+	return errors.New("it stands there still")
 }
 
 func flicker(file string) error {

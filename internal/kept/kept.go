@@ -62,6 +62,8 @@ type Version struct {
 	File        *safefile.File
 	Beside      string
 	Content     []byte
+
+	came []byte
 }
 
 // Sealed is what became of a version when nobody could change it any more.
@@ -76,6 +78,9 @@ type Sealed struct {
 	// Identity is the caller's own hash of the content, or of a link's target;
 	// empty where it was not read to the end.
 	Identity []byte
+	// Came is the same as it was when the version came: whoever has the file
+	// open may give it another content before it is sealed.
+	Came []byte
 	// Attrs are the extended attributes of a regular file.
 	Attrs []safefile.Attr
 	// Err says why the version could not be copied. It then lies at Place, or
@@ -110,8 +115,9 @@ func Open(o Options) *Keeper {
 	return k
 }
 
-// Keep takes charge of a displaced version.
+// Keep takes charge of a displaced version, and looks at once what it is.
 func (k *Keeper) Keep(v Version) {
+	v.came = k.identify(&v)
 	k.mu.Lock()
 	k.pending = append(k.pending, &v)
 	k.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -443,4 +444,33 @@ func TestPrune(t *testing.T) {
 		}
 	}
 	s.must(Prune(filepath.Join(sessions, "none"), now))
+}
+
+// What a version is when it comes and what it is when it is sealed are two
+// things where somebody writes it in between.
+func TestIdentityWhenItCame(t *testing.T) {
+	s := newScene(t)
+	s.open()
+	v := s.displace("a", "evil")
+	writer, err := os.OpenFile(filepath.Join(s.quarantine(), "a"), os.O_RDWR, 0)
+	s.must(err)
+	s.keeper.Keep(v) // not sealed while it is open
+	_, err = writer.WriteAt([]byte("good"), 0)
+	s.must(err)
+	s.must(writer.Close())
+	s.keeper.Finish()
+	sealed := s.keeper.Take()
+	came, is := sha256.Sum256([]byte("evil")), sha256.Sum256([]byte("good"))
+	if len(sealed) != 1 || !bytes.Equal(sealed[0].Came, came[:]) || !bytes.Equal(sealed[0].Identity, is[:]) {
+		t.Errorf("sealed as %+v", sealed)
+	}
+}
+
+// A version that is large is not looked at when it comes.
+func TestIdentityOfALargeVersion(t *testing.T) {
+	s := newScene(t)
+	s.open()
+	if sealed := s.seal(s.displace("a", strings.Repeat("x", identifiable+1))); sealed.Came != nil || sealed.Identity == nil {
+		t.Errorf("sealed as %+v", sealed)
+	}
 }
