@@ -134,6 +134,7 @@ func (g *Guard) Run(ctx context.Context) {
 	timers := newTimers()
 	defer timers.stop()
 	if g.Rescans {
+		g.rescan.walked = time.Now()  // for the baseline
 		g.startRescan(ctx, request{}) // what changed between the baseline and the first hint
 	}
 	for {
