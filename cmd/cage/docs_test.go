@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"cage/report"
 	"cage/rules"
@@ -293,6 +294,47 @@ func pagesOf(t *testing.T, dir string) []string {
 		found[i] = path.Join(dir, filepath.Base(found[i]))
 	}
 	return found
+}
+
+// Promise: every link between the pages leads somewhere, to the heading too.
+func TestLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, name := range append(pagesOf(t, "."), pagesOf(t, "docs")...) {
+		for _, match := range link.FindAllStringSubmatch(page(t, name), -1) {
+			file, heading, _ := strings.Cut(match[1], "#")
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			if _, err := os.Stat(filepath.Join("..", "..", target)); err != nil {
+				t.Errorf("%s links to %s, which is not there", name, match[1])
+			} else if heading != "" && !slices.Contains(headings(page(t, target)), heading) {
+				t.Errorf("%s links to %s, where there is no such heading", name, match[1])
+			}
+		}
+	}
+}
+
+// headings returns a page's headings as links spell them.
+func headings(text string) []string {
+	var names []string
+	for line := range strings.Lines(text) {
+		title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if !ok || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		names = append(names, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			default:
+				return -1
+			}
+		}, strings.TrimSpace(title)))
+	}
+	return names
 }
 
 // Promise: what the pages show of the demo is what it prints.

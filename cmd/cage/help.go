@@ -63,7 +63,10 @@ func helpOf(c *cobra.Command) string {
 	if text == "" {
 		text = c.Short + "."
 	}
-	use, _ := strings.CutSuffix(c.UseLine(), " [flags]") // cobra's, where there is none but --help
+	groups, use := flagGroups(c), c.UseLine()
+	if len(groups) == 0 {
+		use = strings.TrimSuffix(use, " [flags]") // cobra's, for --help
+	}
 	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", text, use)
 	if !c.HasParent() {
 		b.WriteString("  cage <subcommand>\n")
@@ -77,7 +80,7 @@ func helpOf(c *cobra.Command) string {
 			fmt.Fprintf(&b, "  %-12s %s\n", sub.Name(), sub.Short)
 		}
 	}
-	for _, group := range flagGroups(c) {
+	for _, group := range groups {
 		fmt.Fprintf(&b, "\n%s:\n%s", group.title, usagesOf(group.flags))
 	}
 	if ending := c.Annotations[endingKey]; ending != "" {

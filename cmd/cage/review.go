@@ -16,6 +16,8 @@ func newReview() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "review --recover restore|keep",
 		Short: "Decide what becomes of the files of an interrupted session",
+		// The one flag it takes stands in the line above.
+		DisableFlagsInUseLine: true,
 		Long: `A cage that was killed leaves a journal. The next session in that root puts the
 protected files back by it, unless somebody has worked on them since. Then a
 person decides: restore puts the files back and stores the later work, keep
