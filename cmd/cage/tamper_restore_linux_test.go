@@ -44,9 +44,10 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// until calls f over and over until a path is there.
+// until calls f over and over until a path is there, which may take as long as
+// a whole scenario.
 func until(path string, f func() error) error {
-	for deadline := time.Now().Add(patience); !exists(path); {
+	for deadline := time.Now().Add(10 * patience); !exists(path); {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s does not appear", path)
 		}
