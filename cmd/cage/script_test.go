@@ -95,6 +95,8 @@ func setUpScript(env *testscript.Env) error {
 	} {
 		env.Setenv(name, value)
 	}
+	// With the race detector every program waits a second at its end.
+	env.Setenv("GORACE", "atexit_sleep_ms=50")
 	// What a script cannot spell.
 	env.Setenv("/n", "\n")
 	env.Setenv("/e", "\x1b")
