@@ -145,13 +145,13 @@ func (l *Looker) open(p rules.Path) (*safefile.File, safefile.Info, error) {
 	alone := l.last.Rel == "" || l.last.Dir() != p.Dir()
 	l.last = p
 	if alone {
-		return l.trees.Root(p.Anchor).Open(p.Rel)
+		return l.trees.Root(p.Anchor).Reopen(p.Rel)
 	}
 	dir, err := l.parent(p)
 	if err != nil {
 		return nil, safefile.Info{}, err
 	}
-	return dir.Open(p.Base())
+	return dir.Reopen(p.Base())
 }
 
 // unopened is what was seen where no regular file could be opened: another

@@ -96,14 +96,34 @@ func (d *Dir) Open(name string) (*File, Info, error) {
 	return d.openFile(name, unix.O_RDONLY)
 }
 
-// openIn opens the regular file at rel in its directory.
-func (r *Root) openIn(rel string) (*File, Info, error) {
+// Reopen opens what was a regular file before, like Open but for the order: the
+// type is looked at afterwards, which is half the work. A FIFO or a device that
+// took the file's place is opened, without waiting, and let go again: what
+// stands in for a protected file has no claim to be spared that.
+func (d *Dir) Reopen(name string) (*File, Info, error) {
+	f, info, err := d.openAny(name, unix.O_RDONLY)
+	if err == nil || info.Kind != None {
+		return f, info, err
+	}
+	seen, unseen := d.Stat(name)
+	switch {
+	case unseen != nil:
+		return nil, Info{}, unseen
+	case seen.Kind != Regular:
+		return nil, seen, d.fail("open", name, unix.EINVAL)
+	default:
+		return nil, seen, err
+	}
+}
+
+// reopenIn does what Reopen does, in the directory of rel.
+func (r *Root) reopenIn(rel string) (*File, Info, error) {
 	dir, err := r.Dir(parent(rel))
 	if err != nil {
 		return nil, Info{}, err
 	}
 	defer dir.Close()
-	return dir.Open(path.Base(rel))
+	return dir.Reopen(path.Base(rel))
 }
 
 // OpenWrite opens the regular file called name for reading and writing in
@@ -122,21 +142,31 @@ func (d *Dir) openFile(name string, access int) (*File, Info, error) {
 	if info.Kind != Regular {
 		return nil, info, d.fail("open", name, unix.EINVAL)
 	}
+	f, opened, err := d.openAny(name, access)
+	if opened.Kind == None {
+		return nil, info, err
+	}
+	return f, opened, err
+}
+
+// openAny opens what stands at name without waiting, and keeps it if it is a
+// regular file. The Info is of what was opened.
+func (d *Dir) openAny(name string, access int) (*File, Info, error) {
 	fd, err := d.open(name, access|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY)
 	if err != nil {
-		return nil, info, d.fail("open", name, err)
+		return nil, Info{}, d.fail("open", name, err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		unix.Close(fd)
-		return nil, info, d.fail("stat", name, err)
+		return nil, Info{}, d.fail("stat", name, err)
 	}
-	f := &File{fd: fd, root: d.root, dir: d.rel, name: name}
-	if info = infoOf(&st); info.Kind != Regular {
-		f.Close()
+	info := infoOf(&st)
+	if info.Kind != Regular {
+		unix.Close(fd)
 		return nil, info, d.fail("open", name, unix.EINVAL)
 	}
-	return f, info, nil
+	return &File{fd: fd, root: d.root, dir: d.rel, name: name}, info, nil
 }
 
 // Close releases the file.

@@ -27,8 +27,8 @@ func (d *Dir) Stat(name string) (Info, error) {
 	return infoOf(&st), nil
 }
 
-// Open opens the regular file at rel as Dir.Open does.
-func (r *Root) Open(rel string) (*File, Info, error) { return r.openIn(rel) }
+// Reopen opens the file at rel as Dir.Reopen does.
+func (r *Root) Reopen(rel string) (*File, Info, error) { return r.reopenIn(rel) }
 
 // DirToRead opens the directory called name for one ReadDir.
 func (d *Dir) DirToRead(name string) (*Dir, error) { return d.Dir(name) }

@@ -37,12 +37,12 @@ func (d *Dir) Stat(name string) (Info, error) {
 	return infoOf(&st), nil
 }
 
-// Open opens the regular file at rel as Dir.Open does.
-func (r *Root) Open(rel string) (*File, Info, error) {
+// Reopen opens the file at rel as Dir.Reopen does.
+func (r *Root) Reopen(rel string) (*File, Info, error) {
 	if len(r.mounts) == 0 && len(rel) < unix.PathMax {
-		return (&Dir{fd: r.fd, root: r}).Open(rel)
+		return (&Dir{fd: r.fd, root: r}).Reopen(rel)
 	}
-	return r.openIn(rel)
+	return r.reopenIn(rel)
 }
 
 // DirToRead opens the directory called name for one ReadDir, which then has

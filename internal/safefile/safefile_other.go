@@ -55,7 +55,7 @@ func (*Root) Path() string                              { return "" }
 func (*Root) Inode() Inode                              { return Inode{} }
 func (*Root) Moved() bool                               { return true }
 func (*Root) Dir(string) (*Dir, error)                  { return nil, errSystem }
-func (*Root) Open(string) (*File, Info, error)          { return nil, Info{}, errSystem }
+func (*Root) Reopen(string) (*File, Info, error)        { return nil, Info{}, errSystem }
 func (*Root) MountedOver(string) bool                   { return false }
 func (*Root) Mounts() []string                          { return nil }
 func (*Root) Detach(string) error                       { return errSystem }
@@ -68,6 +68,7 @@ func (*Dir) DirToRead(string) (*Dir, error)             { return nil, errSystem 
 func (*Dir) Readlink(string) (string, error)            { return "", errSystem }
 func (*Dir) ReadDir() ([]DirEntry, error)               { return nil, errSystem }
 func (*Dir) Open(string) (*File, Info, error)           { return nil, Info{}, errSystem }
+func (*Dir) Reopen(string) (*File, Info, error)         { return nil, Info{}, errSystem }
 func (*Dir) OpenWrite(string) (*File, Info, error)      { return nil, Info{}, errSystem }
 func (*Dir) Mkdir(string, uint32, uint32, uint32) error { return errSystem }
 func (*Dir) Chmod(uint32) error                         { return errSystem }
