@@ -69,7 +69,14 @@ type batch struct {
 	dir   *os.Root
 	names []string
 	files []*os.File
+	// early is how many of the files must have their names on disk before the
+	// others get theirs.
+	early int
 }
+
+// then makes the files that are added from here on wait for the names of those
+// before.
+func (b *batch) then() { b.early = len(b.names) }
 
 // add writes a file. After an error the batch is to be discarded.
 func (b *batch) add(name string, write func(*os.File) error) error {
@@ -112,12 +119,22 @@ func (b *batch) commit(how durability) error {
 	if err := errors.Join(b.force(how), b.close()); err != nil {
 		return err
 	}
-	for _, name := range b.names {
+	if b.early > 0 {
+		if err := b.rename(b.early, how); err != nil {
+			return err
+		}
+	}
+	return b.rename(len(b.names), how)
+}
+
+// rename gives the next files their names.
+func (b *batch) rename(count int, how durability) error {
+	for _, name := range b.names[:count] {
 		if err := b.dir.Rename(name+tempSuffix, name); err != nil {
 			return err
 		}
 	}
-	b.names = nil
+	b.names = b.names[count:]
 	if how == cached {
 		return nil
 	}

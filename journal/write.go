@@ -41,11 +41,10 @@ func (j *Journal) writeAll(now time.Time) error {
 		if err := b.addPair(baselineName, newBaselineRecord(j.record, packed)); err != nil {
 			return err
 		}
-		return b.addPair(lifeName(j.generation), j.life(now))
-	}); err != nil {
-		return err
-	}
-	if err := j.commit(durable, func(b *batch) error {
+		if err := b.addPair(lifeName(j.generation), j.life(now)); err != nil {
+			return err
+		}
+		b.then()
 		return b.addPair(sessionName, sessionRecord{
 			Version: version, Session: j.record.Session, Started: j.record.Started,
 			Cage: newProcessRecord(j.host.self), Host: j.host.record(), Folder: j.inode.Ino,

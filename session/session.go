@@ -145,19 +145,19 @@ func (s *session) stopWatching() {
 
 // close releases what the session holds open.
 func (s *session) close() {
-	if s.watcher != nil {
-		s.watcher.Close()
-	}
 	if s.kept != nil {
 		s.kept.Finish()
-	}
-	if s.trees != nil {
-		s.trees.Close()
 	}
 	if s.log != nil {
 		s.log.Close()
 	}
 	s.reportFile.close()
 	s.closeJournal()
+	if s.watcher != nil {
+		s.watcher.Close() // last, because the kernel takes its time over it
+	}
+	if s.trees != nil {
+		s.trees.Close()
+	}
 	s.ground.close()
 }
