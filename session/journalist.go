@@ -91,6 +91,11 @@ type journalist struct {
 	done    chan struct{}
 }
 
+// soon is when the command itself is noted: late enough that one which only
+// prints a line costs no writing. Until then its parent-death signal stands for
+// that.
+const soon = 20 * time.Millisecond
+
 // startJournalist refreshes the journal's process list on a timer of its own.
 func (s *session) startJournalist() {
 	if s.journalKept {
@@ -102,13 +107,16 @@ func (s *session) startJournalist() {
 		defer close(j.done)
 		ticker := time.NewTicker(max(s.Interval, refreshEvery))
 		defer ticker.Stop()
-		// What descends from the command is too young to be listed.
-		s.refreshJournal([]proc.Process{{ID: s.run.Command()}}, nil)
+		first := time.NewTimer(soon)
+		defer first.Stop()
 		var last census
 		for {
 			select {
 			case <-j.quit:
 				return
+			case <-first.C:
+				// What descends from the command is too young to be listed.
+				s.refreshJournal([]proc.Process{{ID: s.run.Command()}}, nil)
 			case <-ticker.C:
 				s.refreshJournal(last.take(s.run.Processes))
 			case e := <-j.amended:

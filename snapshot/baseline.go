@@ -333,7 +333,7 @@ func (b *baseline) captureFile(dir *safefile.Dir, e *Entry) error {
 
 // readFile reads a file once and reports whether it stood still meanwhile.
 func (b *baseline) readFile(dir *safefile.Dir, e *Entry) (settled bool, err error) {
-	f, info, err := dir.Open(e.Path.Base())
+	f, info, err := dir.Reopen(e.Path.Base())
 	if err != nil {
 		return false, err
 	}
