@@ -113,6 +113,10 @@ func (s *scene) listing() string {
 	s.must(err)
 	var b strings.Builder
 	for _, entry := range entries {
+		if entry.IsDir() {
+			fmt.Fprintf(&b, "%s/\n", entry.Name())
+			continue
+		}
 		data, err := os.ReadFile(filepath.Join(s.folder(), entry.Name()))
 		s.must(err)
 		fmt.Fprintf(&b, "%s %q\n", entry.Name(), data)
@@ -445,6 +449,30 @@ func TestNothingNewIsNotWritten(t *testing.T) {
 	refresh(same[:1])
 	s.must(j.Close())
 	if _, left, err := s.acquire(); err != nil || left == nil || len(left.Processes) != 1 {
+		t.Errorf("%v %v", left, err)
+	}
+}
+
+// TestRefreshFailsWithoutHarm has no new record written, as on a full disk:
+// what is there already stays, whole.
+func TestRefreshFailsWithoutHarm(t *testing.T) {
+	s := newScene(t)
+	j, _, err := s.acquire()
+	s.must(err)
+	s.must(j.Write(s.record()))
+	inTheWay := filepath.Join(s.folder(), "life-2.json.new")
+	s.must(os.MkdirAll(filepath.Join(inTheWay, "taken"), 0o700))
+	before := s.listing()
+	mended, err := j.Refresh([]proc.ID{{PID: 5, Start: 5}})
+	if err == nil || mended {
+		t.Errorf("%v, mended: %v", err, mended)
+	}
+	if after := s.listing(); after != before {
+		t.Errorf("the journal changed:\n%s\nafter\n%s", after, before)
+	}
+	s.must(os.RemoveAll(inTheWay))
+	s.must(j.Close())
+	if _, left, err := s.acquire(); err != nil || left == nil || len(left.Processes) != 0 {
 		t.Errorf("%v %v", left, err)
 	}
 }

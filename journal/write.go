@@ -135,8 +135,9 @@ func (j *Journal) stand(was map[string]os.FileInfo) bool {
 const signEvery = 10 * time.Second
 
 // Refresh writes which processes the session has now, which is a sign of life
-// too; where they are the same, only from time to time. It reports whether the journal had to be written anew because somebody
-// removed or changed it.
+// too; where they are the same, only from time to time. It reports whether the
+// journal was written anew because somebody removed or changed it. Where it is
+// only out of date, because the disk is full, it stays as it is.
 func (j *Journal) Refresh(processes []proc.ID) (mended bool, err error) {
 	news := !slices.Equal(j.processes, processes)
 	j.processes = processes
@@ -144,12 +145,16 @@ func (j *Journal) Refresh(processes []proc.ID) (mended bool, err error) {
 		if !news && time.Since(j.signed) < signEvery && j.stand(j.newest) {
 			return false, nil
 		}
-		if err = j.writeGeneration(time.Now(), cached); err == nil {
+		err := j.writeGeneration(time.Now(), cached)
+		if err == nil {
 			return false, nil
+		}
+		if j.intact() {
+			return false, fmt.Errorf("write the journal: %w", err)
 		}
 	}
 	if err := j.mend(); err != nil {
-		return true, fmt.Errorf("write the journal again: %w", err)
+		return false, fmt.Errorf("write the journal again: %w", err)
 	}
 	return true, nil
 }
