@@ -176,21 +176,26 @@ func (r *Root) onMount(fd int, err error, point string) (int, error) {
 }
 
 // openat2 retries what the kernel asks to retry: RESOLVE_BENEATH answers
-// EAGAIN when something was renamed while it looked, and a write lease answers
-// EAGAIN to a non-blocking open for as long as it is held (fcntl(2)).
+// EAGAIN when something was renamed while it looked, and EXDEV, as a mount does
+// every time, when what it found was moved out of dir before it was done. A
+// write lease answers EAGAIN to a non-blocking open for as long as it is held
+// (fcntl(2)).
 func openat2(dir int, name string, flags int, resolve uint64) (int, error) {
 	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: resolve}
+	mounted := false
 	for range 16 {
 		fd, err := unix.Openat2(dir, name, &how)
+		mounted = err == unix.EXDEV
 		switch {
-		case err == unix.EINTR, err == unix.EAGAIN && flags&unix.O_PATH != 0:
+		case mounted, err == unix.EINTR, err == unix.EAGAIN && flags&unix.O_PATH != 0:
 			continue
 		case err == unix.EAGAIN:
 			return -1, ErrBusy
-		case err == unix.EXDEV:
-			return -1, ErrMounted
 		}
 		return fd, err
+	}
+	if mounted {
+		return -1, ErrMounted
 	}
 	return -1, unix.EAGAIN
 }
