@@ -185,6 +185,17 @@ func (g *Guard) Rescan(ctx context.Context) {
 	g.do(func() { g.startRescan(ctx, request{refresh: true, walk: true}) })
 }
 
+// CatchUp returns when everything was compared with the baseline, without a
+// walk for new names, and what differs was put back, unless it still settles.
+func (g *Guard) CatchUp(ctx context.Context) {
+	g.do(func() {
+		g.takeFinishedRescan()
+		g.takeUnjudged()
+		g.digest(g.compareAll(ctx, request{}))
+		g.work(ctx)
+	})
+}
+
 // takeHints marks what the watcher noticed.
 func (g *Guard) takeHints(ctx context.Context) {
 	batch := g.Watcher.Take()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cage/guard"
+	"cage/internal/console"
 	"cage/internal/kept"
 	"cage/internal/sessionlog"
 	"cage/report"
@@ -71,8 +72,9 @@ func (r *Refusal) Unwrap() error { return r.Cause }
 // report says that the report file could not be written. When ctx ends, the
 // command is ended with everything it started, and restored is all the same.
 func Run(ctx context.Context, o Options) (*report.Document, error) {
-	s := &session{Options: o, started: time.Now(), signals: listen(o.Stdin)}
+	s := &session{Options: o, started: time.Now(), signals: listen(o.Stdin), console: console.Open(o.Stdin, o.Stdout, o.Stderr)}
 	defer s.signals.stop()
+	defer s.putTerminalInOrder()
 	defer s.close()
 	start, begun := s.signals.beforeCommand(ctx)
 	err := s.prepare(start)
@@ -100,6 +102,7 @@ type session struct {
 	dir     string // where the session was started
 	started time.Time
 	signals *signals
+	console *console.Console
 
 	reportFile *reportFile
 	ground

@@ -21,6 +21,8 @@ type signals struct {
 	// process group.
 	keys     chan os.Signal
 	terminal bool
+	// continued tells that the cage was stopped.
+	continued chan os.Signal
 }
 
 // listen takes the signals that end a session. What was ignored when the cage
@@ -30,11 +32,12 @@ type signals struct {
 // inherited by the command.
 func listen(stdin *os.File) *signals {
 	s := &signals{
-		orders: make(chan os.Signal, 4), keys: make(chan os.Signal, 4),
+		orders: make(chan os.Signal, 4), keys: make(chan os.Signal, 4), continued: make(chan os.Signal, 1),
 		terminal: stdin != nil && term.IsTerminal(int(stdin.Fd())),
 	}
 	take(s.orders, syscall.SIGTERM, syscall.SIGHUP)
 	take(s.keys, syscall.SIGINT, syscall.SIGQUIT)
+	take(s.continued, syscall.SIGCONT)
 	take(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return s
 }
@@ -50,6 +53,7 @@ func take(c chan os.Signal, wanted ...os.Signal) {
 func (s *signals) stop() {
 	signal.Stop(s.orders)
 	signal.Stop(s.keys)
+	signal.Stop(s.continued)
 }
 
 // beforeCommand returns a context that the first signal ends, whatever its

@@ -28,6 +28,8 @@ type supervision struct {
 	ending                  chan halt.Ended
 	hurry                   chan struct{}
 	endingStarted, hurrying bool
+	// cutShort says that the command was not left to end by itself.
+	cutShort bool
 	// over is set when the tree has ended.
 	over bool
 
@@ -46,11 +48,17 @@ func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 	}
 	s.startJournalist()
 	defer s.stopJournalist()
+	s.console.Hold()
+	defer s.console.Release()
 	for !s.over {
 		select {
 		case exit := <-s.run.Exited():
 			s.exit = &exit
 			s.end()
+		case sig := <-s.run.Stopped():
+			s.suspend(ctx, sig)
+		case <-s.signals.continued:
+			s.catchUpAfterStop(ctx)
 		case s.ended = <-s.ending:
 			s.over = true
 		case <-s.guard.Ready():
@@ -108,7 +116,7 @@ func (s *session) end() {
 	if s.endingStarted {
 		return
 	}
-	s.endingStarted = true
+	s.endingStarted, s.cutShort = true, s.exit == nil
 	go func() {
 		ended := halt.End(s.run, s.Grace, s.hurry)
 		if !ended.Proved {

@@ -109,6 +109,10 @@ func (k *keeper) serve(orders <-chan order) error {
 				return errors.New("its orders have ended before its command")
 			}
 			k.working.Go(func() { k.obey(o) })
+		case sig := <-k.tree.Stopped():
+			if err := k.notices.send(notice{Event: stopped, Signal: sig}); err != nil {
+				return err
+			}
 		case exit := <-died:
 			if err := k.notices.send(notice{Event: exited, Exit: exit}); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,7 @@ var errKeeperLost = errors.New("the run's keeper is gone")
 type kept struct {
 	keeper  *proc.Child
 	command proc.ID
+	stopped chan syscall.Signal
 	exited  chan proc.Exit
 	// gone is closed when nothing is left of the run, the keeper included.
 	gone chan struct{}
@@ -59,6 +61,7 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 	}
 	k := &kept{
 		keeper:  process,
+		stopped: make(chan syscall.Signal, 1),
 		exited:  make(chan proc.Exit, 1),
 		gone:    make(chan struct{}),
 		lost:    make(chan struct{}),
@@ -114,6 +117,8 @@ func (k *kept) listen(decoder *gob.Decoder) (ended bool) {
 			break
 		}
 		switch n.Event {
+		case stopped:
+			k.tellStopped(n.Signal)
 		case exited:
 			running = false
 			k.exited <- n.Exit
@@ -128,6 +133,15 @@ func (k *kept) listen(decoder *gob.Decoder) (ended bool) {
 		k.exited <- proc.Exit{Signal: unix.SIGKILL}
 	}
 	return ended
+}
+
+// tellStopped replaces what nobody has taken yet.
+func (k *kept) tellStopped(sig syscall.Signal) {
+	select {
+	case <-k.stopped:
+	default:
+	}
+	k.stopped <- sig
 }
 
 func (k *kept) deliver(n notice) {
@@ -177,6 +191,8 @@ func (k *kept) ask(o order) (notice, error) {
 func (k *kept) Command() proc.ID { return k.command }
 
 func (k *kept) Exited() <-chan proc.Exit { return k.exited }
+
+func (k *kept) Stopped() <-chan syscall.Signal { return k.stopped }
 
 func (k *kept) Gone() <-chan struct{} { return k.gone }
 

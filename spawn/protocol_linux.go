@@ -13,7 +13,7 @@ import (
 // The talk between a program and its keeper: first the program sends a
 // request, and the keeper says started or refused. From then on the program
 // sends orders, each of which is answered under its number, and the keeper
-// says, unasked and in this order, exited and gone. Both sides are the same
+// says, unasked, whenever the command was stopped, and at last exited and gone. Both sides are the same
 // binary, so the encoding needs no version.
 
 // request is what to start.
@@ -42,6 +42,7 @@ type event uint8
 const (
 	started event = iota + 1
 	refused
+	stopped
 	exited
 	gone
 	answered
@@ -51,10 +52,11 @@ const (
 type notice struct {
 	Event event
 
-	Command proc.ID       // started
-	Errno   syscall.Errno // refused: what the system answered, or 0
-	Error   string        // refused without Errno; answered list, where it failed
-	Exit    proc.Exit     // exited
+	Command proc.ID        // started
+	Errno   syscall.Errno  // refused: what the system answered, or 0
+	Error   string         // refused without Errno; answered list, where it failed
+	Signal  syscall.Signal // stopped
+	Exit    proc.Exit      // exited
 
 	Number    uint64         // answered
 	Processes []proc.Process // answered list

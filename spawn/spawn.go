@@ -16,6 +16,7 @@ package spawn
 import (
 	"errors"
 	"os"
+	"syscall"
 	"time"
 
 	"cage/internal/proc"
@@ -62,6 +63,9 @@ type Tree interface {
 	Command() proc.ID
 	// Exited delivers, once, how the command ended. What it started may live on.
 	Exited() <-chan proc.Exit
+	// Stopped delivers the signal that stopped the command, the last one where
+	// several have. The command may run again by then.
+	Stopped() <-chan syscall.Signal
 	// Gone is closed when nothing is left. The command's exit was delivered
 	// before.
 	Gone() <-chan struct{}

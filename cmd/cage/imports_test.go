@@ -46,6 +46,7 @@ var houseImports = map[string][]string{
 	"internal/gitrepo":    {},
 	"internal/sessionlog": {"report", "rules"},
 	"internal/demo":       {"report", "testdata/demo"},
+	"internal/console":    {},
 	"internal/doctor":     {"journal", "rules", "internal/kept"},
 	"internal/bench":      {},
 	"testdata/demo":       {},

@@ -25,7 +25,15 @@ type pane struct {
 // exited.
 func newPane(t *testing.T, program string, flags ...string) *pane {
 	t.Helper()
-	for _, name := range []string{"tmux", strings.Fields(program)[0]} {
+	return newWindow(t, `trap : INT; cage --report-file ../report.json `+strings.Join(flags, " ")+` -- `+program+`; echo $? >../exit.new; mv ../exit.new ../exit`, program)
+}
+
+// newWindow opens a window in which a shell runs a line of script. It needs the
+// programs whose names are the first words of needed.
+func newWindow(t *testing.T, line string, needed ...string) *pane {
+	t.Helper()
+	for _, program := range append(needed, "tmux") {
+		name, _, _ := strings.Cut(program, " ")
 		if _, err := exec.LookPath(name); err != nil {
 			t.Skipf("no %s", name)
 		}
@@ -39,7 +47,6 @@ func newPane(t *testing.T, program string, flags ...string) *pane {
 			return err == nil && len(left) == 0
 		})
 	})
-	line := `trap : INT; cage --report-file ../report.json ` + strings.Join(flags, " ") + ` -- ` + program + `; echo $? >../exit.new; mv ../exit.new ../exit`
 	if out, err := p.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", "sh", "-c", line); err != nil {
 		t.Skipf("tmux does not start: %v %s", err, out)
 	}
@@ -87,6 +94,15 @@ func (p *pane) until(what string, done func(screen string) bool) {
 		screen, _ = p.tmux("capture-pane", "-p")
 		return done(screen)
 	})
+}
+
+// modes returns what tmux knows of the modes that programs turn on.
+func (p *pane) modes() string {
+	p.t.Helper()
+	out, err := p.tmux("display-message", "-p",
+		"alternate #{alternate_on} mouse #{mouse_any_flag} cursor #{cursor_flag} keypad #{keypad_flag} keys #{keypad_cursor_flag}")
+	p.must(err)
+	return strings.TrimSpace(out)
 }
 
 func (p *pane) exited(code string) {

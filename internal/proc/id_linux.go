@@ -42,6 +42,13 @@ func (id ID) Alive() bool {
 	return err == nil
 }
 
+// MayBeStopped reports whether the process is stopped, by job control or a
+// signal.
+func (id ID) MayBeStopped() bool {
+	s, err := id.stat()
+	return err == nil && s.stopped()
+}
+
 // stat reads the entry of this very process while it runs, else ErrGone.
 func (id ID) stat() (stat, error) {
 	s, err := readStat(id.PID)

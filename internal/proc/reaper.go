@@ -66,9 +66,10 @@ type Spec struct {
 
 // Child is a process that a Reaper started.
 type Child struct {
-	id     ID
-	reaper *Reaper
-	exited chan Exit
+	id      ID
+	reaper  *Reaper
+	exited  chan Exit
+	stopped chan syscall.Signal
 }
 
 // ID returns the identity of the process.
@@ -76,6 +77,10 @@ func (c *Child) ID() ID { return c.id }
 
 // Exited delivers, once, how the process ended.
 func (c *Child) Exited() <-chan Exit { return c.exited }
+
+// Stopped delivers the signal that stopped the process, the last one where
+// several have. The process may run again by then.
+func (c *Child) Stopped() <-chan syscall.Signal { return c.stopped }
 
 // Kill sends SIGKILL to the process if it has not been waited for yet.
 func (c *Child) Kill() error {
@@ -226,7 +231,7 @@ func (r *Reaper) forkOne(f forking) (*Child, error) {
 		// Left for the reaper: with mu held the number is still the child's.
 		return nil, errors.Join(fmt.Errorf("identifying %q: %w", f.spec.Path, err), unix.Kill(pid, unix.SIGKILL))
 	}
-	child := &Child{id: id, reaper: r, exited: make(chan Exit, 1)}
+	child := &Child{id: id, reaper: r, exited: make(chan Exit, 1), stopped: make(chan syscall.Signal, 1)}
 	r.children[pid] = child
 	if f.tree != nil {
 		f.tree.command = child
@@ -260,7 +265,10 @@ func descriptors(files []*os.File) (numbers []uintptr, done func(), err error) {
 	}, nil
 }
 
-// wait reaps whenever a child has died. SIGCHLD says only that there is
+// waitFlags ask, without blocking, for children that have ended or stopped.
+const waitFlags = syscall.WNOHANG | syscall.WUNTRACED
+
+// wait reaps whenever a child has died or stopped. SIGCHLD says only that there is
 // something to do: signals merge, so every one is answered by a full round.
 func (r *Reaper) wait() {
 	for {
@@ -278,7 +286,7 @@ func (r *Reaper) wait() {
 func (r *Reaper) reapRegistered() {
 	for pid := range r.children {
 		var status syscall.WaitStatus
-		got, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+		got, err := syscall.Wait4(pid, &status, waitFlags, nil)
 		if err == nil && got == pid {
 			r.dispatch(pid, status)
 		}
@@ -290,6 +298,20 @@ func (r *Reaper) dispatch(pid int, status syscall.WaitStatus) {
 	if !ours {
 		return
 	}
+	if status.Stopped() {
+		child.tellStopped(status.StopSignal())
+		return
+	}
 	delete(r.children, pid)
 	child.exited <- exitOf(status)
+}
+
+// tellStopped replaces what nobody has taken yet. Only the holder of the
+// reaper's mu sends.
+func (c *Child) tellStopped(sig syscall.Signal) {
+	select {
+	case <-c.stopped:
+	default:
+	}
+	c.stopped <- sig
 }

@@ -4,8 +4,6 @@ package proc
 
 import (
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // No kqueue system makes a process the parent of all its descendants' orphans
@@ -87,6 +85,3 @@ func (t *Tree) look() []Process {
 	t.seen = seen
 	return tree
 }
-
-// wakeStopped continues a process, which does nothing to one that runs.
-func wakeStopped(id ID) error { return id.Signal(unix.SIGCONT) }

@@ -65,8 +65,8 @@ func helperAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setsid: true}
 }
 
-// reap waits, without blocking, for every child that has ended, tells whoever
-// started it, and notices the end of the tree.
+// reap waits, without blocking, for every child that has ended or stopped, tells
+// whoever started it, and notices the end of the tree.
 func (r *Reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *Reaper) reap() {
 func (r *Reaper) reapAny() {
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		pid, err := syscall.Wait4(-1, &status, waitFlags, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.ECHILD):
@@ -158,14 +158,4 @@ func (t *Tree) Processes() ([]Process, error) {
 		}
 	}
 	return processes, nil
-}
-
-// wakeStopped continues a process that is stopped, so that it can act on the
-// signals that it was sent.
-func wakeStopped(id ID) error {
-	s, err := id.stat()
-	if err != nil || !s.stopped() {
-		return err
-	}
-	return id.Signal(unix.SIGCONT)
 }

@@ -4,6 +4,7 @@ package proc
 
 import (
 	"errors"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,10 @@ func (t *Tree) Command() ID { return t.command.id }
 // Exited delivers, once, how the command ended. Other processes of the tree
 // may live on.
 func (t *Tree) Exited() <-chan Exit { return t.command.exited }
+
+// Stopped delivers the signal that stopped the command, the last one where
+// several have. The command may run again by then.
+func (t *Tree) Stopped() <-chan syscall.Signal { return t.command.stopped }
 
 // Gone is closed when nothing is left of the tree. A process that Attend or
 // Run started delays it for as long as that runs.
@@ -59,7 +64,7 @@ func (t *Tree) Terminate() int {
 	for _, p := range processes {
 		// A process that ended meanwhile, or that cannot be signalled, was
 		// not counted above either.
-		_ = wakeStopped(p.ID)
+		_ = p.Continue()
 	}
 	return count
 }
@@ -120,6 +125,15 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// Continue continues a process that is stopped, so that it can act on what it
+// was sent.
+func (id ID) Continue() error {
+	if !id.MayBeStopped() {
+		return nil
+	}
+	return id.Signal(unix.SIGCONT)
 }
 
 // untold counts the processes that Terminate did not reach.

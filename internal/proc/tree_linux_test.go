@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -136,10 +137,14 @@ func waitingFIFO(t *testing.T) string {
 func TestTreeThatIsStoppedIsTerminated(t *testing.T) {
 	g := plant(t, `trap 'echo bye; exit 5' TERM; echo ready; kill -STOP $$; exit 6`)
 	g.line(t)
-	eventually(t, "the command stops", func() bool {
-		s, err := readStat(g.tree.Command().PID)
-		return err == nil && s.stopped()
-	})
+	select {
+	case sig := <-g.tree.Stopped():
+		if sig != unix.SIGSTOP || !g.tree.Command().MayBeStopped() {
+			t.Errorf("stopped by %v", sig)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody was told that the command stopped")
+	}
 	if n := g.tree.Terminate(); n != 1 {
 		t.Errorf("%d processes took SIGTERM", n)
 	}
