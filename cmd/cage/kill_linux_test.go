@@ -134,7 +134,7 @@ func (k *killed) environment() []string {
 
 // command calls the cage by its name: the test binary is the program under it.
 func (k *killed) command(args ...string) *exec.Cmd {
-	c := exec.Command(filepath.Join(k.dir, "bin", "cage"), append([]string{"--contest-limit", "0", "--"}, args...)...)
+	c := exec.Command(filepath.Join(k.dir, "bin", "cage"), append([]string{"--contest-limit", "0", "--grace", "100ms", "--"}, args...)...)
 	c.Dir, c.Env = k.repo, k.environment()
 	return c
 }
