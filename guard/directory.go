@@ -24,7 +24,7 @@ func (g *Guard) judgeDirectory(p rules.Path) bool {
 	case !g.Restores:
 		g.settling.over(p)
 		return true
-	case !g.exiting && g.settling.hold(p, appeared, time.Now()):
+	case !g.exiting && g.settling.hold(p, appeared, time.Now(), crowd()):
 		return true // who makes a directory gives it its mode a moment later
 	}
 	g.settling.over(p)

@@ -77,9 +77,9 @@ func (g *Guard) settles(p rules.Path, sight snapshot.Sight) bool {
 	now := time.Now()
 	switch {
 	case sight.State.Kind == safefile.None:
-		return g.settling.hold(p, absent, now)
+		return g.settling.hold(p, absent, now, crowd())
 	case sight.Prefix:
-		return g.settling.hold(p, prefix, now)
+		return g.settling.hold(p, prefix, now, crowd())
 	}
 	return false
 }
@@ -208,7 +208,7 @@ func (g *Guard) judgeNew(p rules.Path) {
 		g.whole(p)
 		return
 	}
-	if !g.exiting && (verdict.Transient || g.settling.hold(p, appeared, time.Now())) {
+	if !g.exiting && (verdict.Transient || g.settling.hold(p, appeared, time.Now(), crowd())) {
 		return
 	}
 	g.settling.over(p)

@@ -39,29 +39,40 @@ type settling map[rules.Path]*settle
 
 type settle struct {
 	first [halves]time.Time
-	due   time.Time
+	// crowded is the crowd at that time.
+	crowded [halves]time.Duration
+	due     time.Time
 	// whole is since when the path is whole; zero while it is not.
 	whole time.Time
 }
 
-// hold reports whether a path may stay in its state for now.
-func (s settling) hold(p rules.Path, h half, now time.Time) bool {
+// crowdPatience bounds how long a state may last where programs wait for a
+// processor. Measured on a machine with many times more to do than it has
+// processors: without it up to eight of a hundred writers that unlink and then
+// create were disturbed, with it one.
+const crowdPatience = 250 * time.Millisecond
+
+// hold reports whether a path may stay in its state for now. Crowd is the time
+// that programs have waited for a processor so far: what of it falls into the
+// state does not count, since whoever writes may have been among them.
+func (s settling) hold(p rules.Path, h half, now time.Time, crowd time.Duration) bool {
 	state := s[p]
 	if state == nil {
 		state = new(settle)
 		s[p] = state
 	}
-	state.payBack(now)
+	state.payBack(now, crowd)
 	if state.first[h].IsZero() {
-		state.first[h] = now
+		state.first[h], state.crowded[h] = now, crowd
 	}
-	state.due = state.first[h].Add(h.patience())
+	lenience := min(crowd-state.crowded[h], crowdPatience-h.patience())
+	state.due = state.first[h].Add(h.patience() + lenience)
 	return now.Before(state.due)
 }
 
 // payBack takes the time that the path was whole off what its states have
 // spent.
-func (state *settle) payBack(now time.Time) {
+func (state *settle) payBack(now time.Time, crowd time.Duration) {
 	if state.whole.IsZero() {
 		return
 	}
@@ -70,7 +81,7 @@ func (state *settle) payBack(now time.Time) {
 		switch {
 		case state.first[h].IsZero():
 		case spent > 0:
-			state.first[h] = now.Add(-spent)
+			state.first[h], state.crowded[h] = now.Add(-spent), crowd
 		default:
 			state.first[h] = time.Time{}
 		}

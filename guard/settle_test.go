@@ -14,6 +14,7 @@ type sight struct {
 	at    time.Duration
 	whole bool
 	state half
+	crowd time.Duration
 }
 
 const ms = time.Millisecond
@@ -28,7 +29,7 @@ func firstUndone(sights []sight) (at time.Duration, undone bool) {
 		now := start.Add(seen.at)
 		if s.due(now); seen.whole {
 			s.rest(p, now)
-		} else if !s.hold(p, seen.state, now) {
+		} else if !s.hold(p, seen.state, now, seen.crowd) {
 			return seen.at, true
 		}
 	}
@@ -44,6 +45,20 @@ func TestSettling(t *testing.T) {
 		{"a truncated file has 5 ms", []sight{{at: 0, state: prefix}, {at: 4 * ms, state: prefix}, {at: 5 * ms, state: prefix}}, 5 * ms},
 		{"an absent one 20 ms", []sight{{at: 0, state: absent}, {at: 19 * ms, state: absent}, {at: 20 * ms, state: absent}}, 20 * ms},
 		{"a new one 250 ms", []sight{{at: 0, state: appeared}, {at: 249 * ms, state: appeared}, {at: 250 * ms, state: appeared}}, 250 * ms},
+		{"waiting for a processor does not count", []sight{
+			{at: 0, state: absent, crowd: time.Hour}, {at: 30 * ms, state: absent, crowd: time.Hour + 15*ms},
+			{at: 50 * ms, state: absent, crowd: time.Hour + 25*ms},
+		}, 50 * ms},
+		{"up to a bound", []sight{
+			{at: 0, state: prefix}, {at: 249 * ms, state: prefix, crowd: 300 * ms}, {at: 250 * ms, state: prefix, crowd: 300 * ms},
+		}, 250 * ms},
+		{"nor does it lengthen what may last as long anyway", []sight{
+			{at: 0, state: appeared}, {at: 250 * ms, state: appeared, crowd: 300 * ms},
+		}, 250 * ms},
+		{"what was waited before counts for nothing", []sight{
+			{at: 0, state: absent}, {at: 15 * ms, whole: true, crowd: 0}, {at: 20 * ms, state: absent, crowd: 500 * ms},
+			{at: 30 * ms, state: absent, crowd: 500 * ms},
+		}, 30 * ms},
 		{"another state in between extends nothing", []sight{
 			{at: 0, state: absent}, {at: 3 * ms, state: prefix}, {at: 7 * ms, state: absent}, {at: 12 * ms, state: absent}, {at: 13 * ms, state: prefix},
 		}, 13 * ms},
@@ -81,13 +96,15 @@ func TestSettling(t *testing.T) {
 // beyond the time in which it was whole.
 func TestSettlingIsBounded(t *testing.T) {
 	const every = ms
-	total := prefix.patience() + absent.patience() + appeared.patience()
+	const total = time.Duration(halves) * crowdPatience
 	rapid.Check(t, func(t *rapid.T) {
 		var sights []sight
-		var whole, wrong time.Duration
+		var whole, wrong, crowd time.Duration
 		for at := time.Duration(0); at < 3*time.Second; at += every {
 			s := sight{at: at, whole: rapid.IntRange(0, 4).Draw(t, "kind") == 0}
 			s.state = half(rapid.IntRange(0, int(halves)-1).Draw(t, "state"))
+			crowd += time.Duration(rapid.Int64Range(0, int64(every)).Draw(t, "crowd"))
+			s.crowd = crowd
 			sights = append(sights, s)
 			if s.whole {
 				whole += every
@@ -105,7 +122,7 @@ func TestSettlingForgets(t *testing.T) {
 	start := time.Date(2031, 5, 4, 3, 2, 1, 0, time.UTC)
 	s := make(settling)
 	for _, name := range []string{"a", "b", "c"} {
-		s.hold(rules.Path{Rel: name}, appeared, start)
+		s.hold(rules.Path{Rel: name}, appeared, start, 0)
 	}
 	s.rest(rules.Path{Rel: "a"}, start.Add(ms))
 	s.rest(rules.Path{Rel: "x"}, start.Add(ms)) // was never anything else
