@@ -41,10 +41,11 @@ func newRig(t *testing.T) *rig {
 	if out, err := exec.Command(git, "-C", dir, "init", "-q", "--template=").CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v %s", err, out)
 	}
-	repo, err := gitrepo.Discover(ctx, gitrepo.Exec, git, dir)
+	found, err := gitrepo.Discover(ctx, gitrepo.Exec, git, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	repo := found.Repo
 	layout := rules.Layout{Root: repo.Root, CommonDir: repo.CommonDir}
 	plan, err := rules.New(rules.Inputs{Layout: layout})
 	if err != nil {

@@ -20,8 +20,9 @@ type ground struct {
 	reaper *proc.Reaper
 	layout rules.Layout
 	git    rules.Git
-	// repo is nil outside git.
-	repo *gitrepo.Repo
+	// repo is nil outside git; found is it with what git said of it then.
+	repo  *gitrepo.Repo
+	found *gitrepo.Found
 }
 
 func (g *ground) close() {
@@ -69,12 +70,11 @@ func (g *ground) surveyGit(ctx context.Context, dir, dotGit, searchPath string) 
 	if err != nil {
 		return refusal(codeGit, "install git, or put it into PATH outside "+report.Quote(top), err)
 	}
-	early := gitrepo.AskEarly(ctx, g.runHelper, binary, dotGit)
-	defer early.Forget()
-	if g.repo, err = gitrepo.Discover(ctx, g.runHelper, binary, dir); err != nil {
+	if g.found, err = gitrepo.Discover(ctx, g.runHelper, binary, dir); err != nil {
 		return gitRefusal(err)
 	}
-	config, err := early.Config(ctx, g.repo)
+	g.repo = g.found.Repo
+	config, err := g.found.Config(ctx)
 	if err != nil {
 		return gitRefusal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -80,8 +79,6 @@ func (s *session) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	startRefs, forget := s.askStartRefs(ctx)
-	defer forget()
 	if err := s.plans(ctx); err != nil {
 		return err
 	}
@@ -93,7 +90,7 @@ func (s *session) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	s.arm(startRefs())
+	s.arm(s.startRefs(ctx))
 	if err := s.journalise(); err != nil {
 		return err
 	}
@@ -119,27 +116,17 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// askStartRefs asks git beside the rest what its references point to; the
-// answer must be there before the command can move them. Forget ends the
-// question if nobody has waited for the answer.
-func (s *session) askStartRefs(ctx context.Context) (answer func() gitrepo.Refs, forget func()) {
+// startRefs returns what git's references point to before the command can move
+// them. Where git does not say, no change counts as a branch switch.
+func (s *session) startRefs(ctx context.Context) gitrepo.Refs {
 	if s.repo == nil || s.ReportOnly {
-		return func() gitrepo.Refs { return nil }, func() {}
+		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	answered := make(chan gitrepo.Refs, 1)
-	go func() {
-		refs, err := s.repo.StartRefs(ctx)
-		if err != nil {
-			refs = nil // then no change counts as a branch switch
-		}
-		answered <- refs
-	}()
-	answer = sync.OnceValue(func() gitrepo.Refs { return <-answered })
-	return answer, func() {
-		cancel()
-		answer()
+	refs, err := s.found.StartRefs(ctx)
+	if err != nil {
+		return nil
 	}
+	return refs
 }
 
 // live reports whether the session restores while the command runs.

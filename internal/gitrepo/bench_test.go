@@ -34,9 +34,9 @@ func BenchmarkStart(b *testing.B) {
 	})
 	b.Run("discover and config", func(b *testing.B) {
 		for b.Loop() {
-			repo, err := Discover(ctx, Exec, binary, r)
+			found, err := Discover(ctx, Exec, binary, r)
 			fail(err)
-			_, err = repo.Config(ctx)
+			_, err = found.Config(ctx)
 			fail(err)
 		}
 	})

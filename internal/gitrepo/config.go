@@ -13,18 +13,12 @@ import (
 // Config says where git's configuration of a repository comes from. It holds
 // no value of it but a path: configuration files hold secrets.
 type Config struct {
-	// Sources are the files that settings were read from, free of symlinks,
-	// sorted, each once.
-	Sources []string
 	// Includes are the files that include.path and includeIf.*.path settings
 	// name, whatever the condition says and whether or not they exist: free of
 	// symlinks, sorted, each once, and with every symlink that leads to one as
 	// an entry of its own. Files that only an inactive include would include
 	// are not among them, since git does not read those either.
 	Includes []string
-	// HooksOrigin is the file that sets core.hooksPath; it is empty where
-	// nothing does.
-	HooksOrigin string
 	// HooksLinks are the symlinks on the way to the active hooks folder, in
 	// the order of the way. Whoever replaces one of them replaces the hooks.
 	HooksLinks []string
@@ -67,15 +61,9 @@ func (r *Repo) sort(listing []byte) (*Config, error) {
 			continue
 		}
 		file = join(r.Root, file)
-		source, _, err := resolve(file)
-		if err != nil {
-			return nil, err
-		}
-		config.Sources = append(config.Sources, source)
 		setting := parseSetting(string(pair[1]))
 		switch {
 		case setting.Key == "core.hookspath":
-			config.HooksOrigin = source
 			hooks = join(r.Root, r.home(setting.Value))
 		case includes(setting.Key):
 			// What is relative is relative to the file that says it, by the
@@ -88,8 +76,6 @@ func (r *Repo) sort(listing []byte) (*Config, error) {
 			config.Includes = append(config.Includes, append(links, target)...)
 		}
 	}
-	slices.Sort(config.Sources)
-	config.Sources = slices.Compact(config.Sources)
 	slices.Sort(config.Includes)
 	config.Includes = slices.Compact(config.Includes)
 	var err error

@@ -189,26 +189,6 @@ func oldGit(ctx context.Context, c Call) (Result, error) {
 	return result, err
 }
 
-func TestDiscoverUsesOneProcess(t *testing.T) {
-	alone(t)
-	r := initRepo(t, physicalTemp(t))
-	calls := 0
-	count := func(ctx context.Context, c Call) (Result, error) {
-		calls++
-		return Exec(ctx, c)
-	}
-	repo, err := Discover(context.Background(), count, realGit(t), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := repo.Config(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if calls != 2 {
-		t.Errorf("%d processes, want 2", calls)
-	}
-}
-
 func TestDiscoverRefusals(t *testing.T) {
 	refusals := map[string]struct {
 		build func(t *testing.T, base string) (dir string)

@@ -16,7 +16,6 @@
 package gitrepo
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -62,18 +61,19 @@ type Repo struct {
 // user are read, and nothing else about the answer. Where git refuses
 // (ownership, broken configuration, a bare repository, a place inside a git
 // directory, no repository at all) the error is an *Error with git's own words.
-func Discover(ctx context.Context, run Runner, git, dir string) (*Repo, error) {
+func Discover(ctx context.Context, run Runner, git, dir string) (*Found, error) {
 	asker := asker{run: run, git: git, dir: dir, env: cleanEnv(os.Environ())}
-	answers, err := asker.together(ctx)
-	if err == nil && answers == nil {
-		answers, err = asker.oneByOne(ctx)
+	said, err := asker.together(ctx)
+	if err != nil {
+		// Alone every question gets its own answer, and git's words are its own.
+		said, err = asker.oneByOne(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find the repository of %q: %w", dir, err)
 	}
-	repo := &Repo{ObjectFormat: answers[4], Git: git, run: run}
+	repo := &Repo{ObjectFormat: said.layout[4], Git: git, run: run}
 	for i, to := range []*string{&repo.Root, &repo.GitDir, &repo.CommonDir, &repo.HooksDir} {
-		if *to, _, err = resolve(answers[i]); err != nil {
+		if *to, _, err = resolve(said.layout[i]); err != nil {
 			return nil, fmt.Errorf("find the repository of %q: %w", dir, err)
 		}
 	}
@@ -81,7 +81,7 @@ func Discover(ctx context.Context, run Runner, git, dir string) (*Repo, error) {
 		return nil, fmt.Errorf("find the repository of %q: unknown object format %q", dir, repo.ObjectFormat)
 	}
 	repo.env = repo.placed(asker.env)
-	return repo, nil
+	return &Found{Repo: repo, said: said}, nil
 }
 
 // placed returns an environment in which git asks nobody where the repository
@@ -90,9 +90,9 @@ func (r *Repo) placed(env []string) []string {
 	return append(env, "GIT_DIR="+r.GitDir, "GIT_COMMON_DIR="+r.CommonDir, "GIT_WORK_TREE="+r.Root)
 }
 
-// questions are what Discover asks, in the order of its answers. "hooks/."
-// rather than "hooks", because git cannot make an absolute path of an empty
-// core.hooksPath, which sends it to "/".
+// questions are what Discover asks about the layout, in the order of its
+// answers. "hooks/." rather than "hooks", because git cannot make an absolute
+// path of an empty core.hooksPath, which sends it to "/".
 func questions() [5][]string {
 	return [5][]string{
 		{"--show-toplevel"},
@@ -110,36 +110,18 @@ type asker struct {
 	env      []string
 }
 
-// together puts all questions in one call. It returns nil where the answers
-// cannot be told apart: one of them holds a newline, or this git is older than
-// 2.31 and repeats the option that it does not know.
-func (a asker) together(ctx context.Context) ([]string, error) {
-	args := []string{"--path-format=absolute"}
-	for _, question := range questions() {
-		args = append(args, question...)
-	}
-	out, err := a.ask(ctx, a.dir, args...)
-	if err != nil {
-		return nil, err
-	}
-	answers := strings.Split(out, "\n")
-	if len(answers) != len(questions()) {
-		return nil, nil
-	}
-	return answers, nil
-}
-
-// oneByOne asks every question in a call of its own and needs nothing of git
-// that is newer than 2.5. Relative answers are relative to the top level,
-// since that is where all questions but the first are asked.
-func (a asker) oneByOne(ctx context.Context) ([]string, error) {
+// oneByOne asks every question about the layout in a call of its own and needs
+// nothing of git that is newer than 2.5. Relative answers are relative to the
+// top level, since that is where all questions but the first are asked.
+func (a asker) oneByOne(ctx context.Context) (said, error) {
 	answers := make([]string, 0, len(questions()))
 	dir := a.dir
 	for i, question := range questions() {
-		answer, err := a.ask(ctx, dir, question...)
+		result, err := a.ask(ctx, dir, question...)
 		if err != nil {
-			return nil, err
+			return said{}, err
 		}
+		answer := strings.TrimSuffix(string(result.Stdout), "\n")
 		if i == 0 {
 			dir = answer
 		}
@@ -152,18 +134,16 @@ func (a asker) oneByOne(ctx context.Context) ([]string, error) {
 		// A git that does not know the question repeats it, and knows one format.
 		answers[4] = SHA1
 	}
-	return answers, nil
+	return said{layout: answers}, nil
 }
 
-// ask runs one git rev-parse in dir and returns what it printed, without the
-// last newline.
-func (a asker) ask(ctx context.Context, dir string, args ...string) (string, error) {
-	out, err := query{
+// ask runs one git rev-parse in dir.
+func (a asker) ask(ctx context.Context, dir string, args ...string) (Result, error) {
+	return query{
 		run: a.run, git: a.git, dir: dir, env: a.env,
 		// No override of core.hooksPath: it would be the answer.
 		args: append([]string{"--no-pager", "-c", "core.fsmonitor=false", "rev-parse"}, args...),
-	}.output(ctx)
-	return string(bytes.TrimSuffix(out, []byte("\n"))), err
+	}.result(ctx)
 }
 
 // join returns path, taken relative to dir unless it is absolute. It does not

@@ -118,9 +118,9 @@ func commit(t testing.TB, dir string) string {
 // discover is Discover with the machine's git and a plain Runner.
 func discover(t testing.TB, dir string) *Repo {
 	t.Helper()
-	repo, err := Discover(context.Background(), Exec, realGit(t), dir)
+	found, err := Discover(context.Background(), Exec, realGit(t), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return repo
+	return found.Repo
 }

@@ -274,10 +274,11 @@ func TestReachedEndsWithTheContext(t *testing.T) {
 		}
 		return Exec(ctx, c)
 	}
-	repo, err := Discover(context.Background(), stop, realGit(t), r)
+	found, err := Discover(context.Background(), stop, realGit(t), r)
 	if err != nil {
 		t.Fatal(err)
 	}
+	repo := found.Repo
 	refs := startRefs(t, repo)
 	states := []State{{Path: "a"}, file(repo, "a", "a")}
 	got, err := repo.Reached(ctx, refs, states)

@@ -91,14 +91,20 @@ type query struct {
 
 // output returns the standard output of a call that succeeded.
 func (q query) output(ctx context.Context) ([]byte, error) {
+	result, err := q.result(ctx)
+	return result.Stdout, err
+}
+
+// result returns what a call that succeeded left.
+func (q query) result(ctx context.Context) (Result, error) {
 	result, err := q.run(ctx, Call{Path: q.git, Args: q.args, Env: q.env, Dir: q.dir, Stdin: q.stdin})
 	if err != nil {
-		return nil, err
+		return Result{}, err
 	}
 	if result.ExitCode != 0 {
-		return nil, &Error{Command: command(q.args), ExitCode: result.ExitCode, Words: words(result.Stderr)}
+		return Result{}, &Error{Command: command(q.args), ExitCode: result.ExitCode, Words: words(result.Stderr)}
 	}
-	return result.Stdout, nil
+	return result, nil
 }
 
 // command returns the first argument that is neither an option of git itself

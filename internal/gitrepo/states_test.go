@@ -212,6 +212,13 @@ func TestStartRefs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		found, err := Discover(context.Background(), Exec, realGit(t), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !found.said.refsTold || !slices.Equal(found.said.refs, refs) {
+			t.Errorf("the call that found the repository told of %q, want %q", found.said.refs, refs)
+		}
 		return strings.Join(refs, " ")
 	}
 	if got := refs(); got != "" {
