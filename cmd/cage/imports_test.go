@@ -48,7 +48,7 @@ var houseImports = map[string][]string{
 	"internal/demo":       {"report", "testdata/demo"},
 	"internal/console":    {},
 	"internal/doctor":     {"journal", "rules", "internal/kept"},
-	"internal/bench":      {},
+	"internal/bench":      {"journal", "rules", "snapshot"},
 	"testdata/demo":       {},
 }
 

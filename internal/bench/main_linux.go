@@ -78,6 +78,8 @@ func measurements() []measurement {
 		{"restore 5 MB", restoreLarge},
 		{"wrap", wrap},
 		{"memory", memory},
+		{"journal", journals},
+		{"process list", crowded},
 		{"idle", idle},
 		{"start in 100,000 directories", startLarge},
 	}

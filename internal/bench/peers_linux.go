@@ -9,8 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +30,7 @@ const (
 	peerRead    = "read"    // the floor of looking: reads all files once a second
 	peerWatch   = "watch"   // the floor of starting: walks a tree and watches it
 	peerChurn   = "churn"   // makes and removes files
+	peerCrowd   = "crowd"   // has processes that sleep, and starts others
 )
 
 func peer(args []string) error {
@@ -48,6 +51,8 @@ func peer(args []string) error {
 		return watchPeer(rest)
 	case peerChurn:
 		return churnPeer(rest)
+	case peerCrowd:
+		return crowdPeer(rest)
 	}
 	return fmt.Errorf("no peer called %q", args[0])
 }
@@ -264,4 +269,26 @@ func randomBytes(size int) []byte {
 	content := make([]byte, size)
 	rand.Read(content)
 	return content
+}
+
+// crowdPeer holds a number of sleeping processes and starts a short one ten
+// times a second.
+func crowdPeer(args []string) error {
+	if len(args) != 1 {
+		return errors.New("crowd takes a number")
+	}
+	count, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	for range count {
+		if err := exec.Command("sleep", "1000").Start(); err != nil {
+			return err
+		}
+	}
+	return untilTold(func() {
+		for range time.Tick(100 * time.Millisecond) {
+			_ = exec.Command("true").Run() // whatever it says
+		}
+	})
 }

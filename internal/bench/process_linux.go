@@ -96,10 +96,14 @@ func (st *stage) environment() []string {
 }
 
 // guarded is the command line of a cage that guards the current directory
-// until it is told to stop, however often it restores.
-func (st *stage) guarded(flags ...string) []string {
+// until it is told to stop.
+func (st *stage) guarded() []string { return st.guarding(peerHold) }
+
+// guarding is the command line of a cage around a peer, however often it
+// restores.
+func (st *stage) guarding(peer ...string) []string {
 	argv := []string{st.cage, "--contest-limit", "1000000000", "--rule-contest-limit", "0", "--bell", "never"}
-	return append(append(argv, flags...), "--", st.self, peerWord, peerHold)
+	return append(append(argv, "--", st.self, peerWord), peer...)
 }
 
 // once runs a program to its end, without waiting for a Go runtime to notice:
