@@ -56,7 +56,8 @@ func newWindow(t *testing.T, line string, needed ...string) *pane {
 func (p *pane) tmux(args ...string) (string, error) {
 	c := exec.Command("tmux", append([]string{"-S", p.socket}, args...)...)
 	// A session inside another one is refused unless it does not know.
-	c.Dir, c.Env = p.repo, append(p.env(), "TMUX=", "TERM=xterm")
+	// Where the password entry has no shell, vim would allow no commands.
+	c.Dir, c.Env = p.repo, append(p.env(), "TMUX=", "TERM=xterm", "SHELL=/bin/sh")
 	out, err := c.CombinedOutput()
 	return string(out), err
 }
