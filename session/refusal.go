@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 
 	"cage/report"
 	"cage/rules"
@@ -28,6 +29,9 @@ const (
 const exitRefused = 2
 
 func refusal(code, hint string, cause error) *Refusal {
+	if scarce := scarcityHint(cause); scarce != "" {
+		hint = scarce
+	}
 	if hint == "" {
 		hint = plainHint(code)
 	}
@@ -37,6 +41,18 @@ func refusal(code, hint string, cause error) *Refusal {
 		},
 		Cause: cause,
 	}
+}
+
+// scarcityHint is what to do where the caller's limits leave the cage too
+// little, whatever it was about to do with it.
+func scarcityHint(cause error) string {
+	switch {
+	case errors.Is(cause, syscall.EMFILE), errors.Is(cause, syscall.ENFILE):
+		return "allow more open files (ulimit -n), then start again"
+	case errors.Is(cause, syscall.ENOMEM):
+		return "allow more memory (ulimit -v), then start again"
+	}
+	return ""
 }
 
 // plainHint is what can be said of a code where nobody knew anything nearer.
