@@ -35,7 +35,7 @@ func (s *session) report() *report.Document {
 		Session:   report.NewSession(s.id, s.started, time.Now()),
 		Contests:  s.contestRows(rows),
 		Lifetime:  s.lifetime(),
-		Hygiene:   report.Hygiene{Environment: "inherit", Terminal: "foreground"},
+		Hygiene:   report.Hygiene{Environment: s.Environment.Policy.String(), DroppedEnv: s.droppedEnv, Terminal: "foreground"},
 		Resources: report.Resources{Mode: "off"},
 		Limits: report.Limits(report.LimitFacts{
 			Watch: !s.NoWatch, ReportOnly: s.ReportOnly, Skipped: displayAll(s.layout, s.skipped),

@@ -2,7 +2,6 @@ package session
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"cage/internal/kept"
@@ -85,19 +84,6 @@ func resolve(path string) string {
 // place and that the state folder cannot take.
 func refuge(temp, session string) string {
 	return filepath.Join(temp, kept.QuarantineName+"-"+session)
-}
-
-// withEntries returns an environment with entries in the place of those that it
-// had of the same names: of two, some programs take the first.
-func withEntries(env []string, entries ...string) []string {
-	name := func(entry string) string {
-		name, _, _ := strings.Cut(entry, "=")
-		return name
-	}
-	replaced := func(old string) bool {
-		return slices.ContainsFunc(entries, func(entry string) bool { return name(entry) == name(old) })
-	}
-	return append(slices.DeleteFunc(slices.Clone(env), replaced), entries...)
 }
 
 // variables turns an environment into a map; the last of two wins, as getenv

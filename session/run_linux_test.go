@@ -6,27 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"cage/report"
 	"cage/snapshot"
+	"cage/spawn"
 
 	"go.uber.org/goleak"
 )
-
-func TestWithEntries(t *testing.T) {
-	env := []string{"A=1", "GANTRY_CAGE_SESSION=old", "GANTRY_CAGE_SESSION_LOG=old", "B", "GANTRY_CAGE_SESSION=older"}
-	got := withEntries(env, "GANTRY_CAGE_SESSION=new")
-	if want := []string{"A=1", "GANTRY_CAGE_SESSION_LOG=old", "B", "GANTRY_CAGE_SESSION=new"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if env[1] != "GANTRY_CAGE_SESSION=old" {
-		t.Error("the caller's environment was changed")
-	}
-}
 
 // outside makes an empty directory, outside git, the current one and returns
 // options for a session there.
@@ -41,10 +30,11 @@ func outside(t *testing.T, command ...string) Options {
 	t.Chdir(filepath.Join(work, "root"))
 	return Options{
 		Command: command,
-		Env: withEntries(os.Environ(), "HOME="+filepath.Join(work, "home"), "TMPDIR="+filepath.Join(work, "tmp"),
+		Env: append(os.Environ(), "HOME="+filepath.Join(work, "home"), "TMPDIR="+filepath.Join(work, "tmp"),
 			"XDG_STATE_HOME="+filepath.Join(work, "home")),
-		Messages: new(strings.Builder),
-		Interval: time.Second, Grace: time.Second,
+		Environment: spawn.Environment{Policy: spawn.Inherit},
+		Messages:    new(strings.Builder),
+		Interval:    time.Second, Grace: time.Second,
 		Limits: snapshot.Limits{FileBytes: 1 << 20, Files: 100, TotalBytes: 1 << 20},
 	}
 }

@@ -31,8 +31,10 @@ type Options struct {
 	// Command is the command and its arguments; it is not empty. It starts, and
 	// the session looks for its root, in the current directory.
 	Command []string
-	// Env is the whole environment of the caller.
-	Env []string
+	// Env is the whole environment of the caller, and Environment says what of
+	// it reaches the command.
+	Env         []string
+	Environment spawn.Environment
 	// Stdin, Stdout and Stderr are handed to the command.
 	Stdin, Stdout, Stderr *os.File
 	// Messages takes what the cage itself has to say.

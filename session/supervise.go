@@ -18,6 +18,8 @@ import (
 type supervision struct {
 	run      *spawn.Run
 	startErr error
+	// droppedEnv are the names of the variables that the command did not get.
+	droppedEnv []string
 	// exit is nil for a command that never ran or has survived its end.
 	exit    *proc.Exit
 	trapped os.Signal
@@ -93,11 +95,15 @@ func (s *session) takeLastExit() {
 const sessionVariable = "GANTRY_CAGE_SESSION"
 
 // startCommand starts the command where the caller stands, with the session's
-// names in its environment.
+// names in its environment whatever else reaches it.
 func (s *session) startCommand() error {
+	environment := s.Environment
+	environment.Set = append(slices.Clip(environment.Set), sessionVariable+"="+s.id, "GANTRY_CAGE_SESSION_LOG="+filepath.Clean(s.log.Path()))
+	var env []string
+	env, s.droppedEnv = environment.Apply(s.Env)
 	run, err := s.Stage.Start(s.reaper, spawn.Command{
 		Path: s.Command[0], Args: s.Command[1:],
-		Env:   withEntries(s.Env, sessionVariable+"="+s.id, "GANTRY_CAGE_SESSION_LOG="+filepath.Clean(s.log.Path())),
+		Env:   env,
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
 	})
 	if err != nil {

@@ -36,6 +36,10 @@ type runFlags struct {
 	oversize         choice
 	keepDisplaced    choice
 	bell             choice
+	env              choice
+	passEnv          names
+	denyEnv          names
+	setEnv           settings
 }
 
 // defaultFileBytes is the cap of one protected file: 5 MiB.
@@ -48,6 +52,7 @@ func newRun(stage spawn.Stage, code *int) *cobra.Command {
 		oversize:      choice{value: "refuse", allowed: []string{"refuse", "detect"}},
 		keepDisplaced: choice{value: "on", allowed: []string{"on", "off"}},
 		bell:          choice{value: "auto", allowed: []string{"auto", "always", "never"}},
+		env:           choice{value: "inherit", allowed: []string{"inherit", "passthrough", "allowlist"}},
 	}
 	c := &cobra.Command{
 		Short:       "Run a command under guard",
@@ -104,6 +109,12 @@ func (f *runFlags) register(c *cobra.Command) {
 	add(fights, &f.ruleContestLimit, "rule-contest-limit", "rounds of one rule before it is halted, 0 counts none (default .cage.yaml, then 10)")
 	add(fights, &f.grace, "grace", "time between SIGTERM and SIGKILL")
 
+	const reaches = "What reaches the command"
+	add(reaches, &f.env, "env", "of your environment: all, all but secrets by name, or what --pass-env names")
+	add(reaches, &f.passEnv, "pass-env", "let this variable through, with --env allowlist; repeatable")
+	add(reaches, &f.denyEnv, "deny-env", "keep this variable back; repeatable")
+	add(reaches, &f.setEnv, "set-env", "give the command this variable, whatever else holds; repeatable")
+
 	const told = "What you are told"
 	addSwitch(told, &f.json, "json", "print the report on stdout when the command has ended")
 	add(told, &f.reportFile, "report-file", "write the same report into this file")
@@ -134,6 +145,9 @@ func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (i
 	command, err := asked(args)
 	if err != nil {
 		return 0, err
+	}
+	if len(f.passEnv) > 0 && f.env.value != spawn.AllowList.String() {
+		return 0, usage("--pass-env goes with --env allowlist; see cage --help")
 	}
 	over := takeSignals()
 	doc, err := session.Run(ctx, f.options(stage, command))
@@ -170,7 +184,7 @@ func takeSignals() (over func(code int)) {
 
 func (f *runFlags) options(stage spawn.Stage, command []string) session.Options {
 	return session.Options{
-		Stage: stage, Command: command, Env: os.Environ(),
+		Stage: stage, Command: command, Env: os.Environ(), Environment: f.environment(),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Messages: os.Stderr,
 		Bell:       f.bell.value == "always" || f.bell.value == "auto" && isTerminal(os.Stderr),
 		ReportOnly: f.reportOnly, NoWatch: f.noWatch,
@@ -184,6 +198,11 @@ func (f *runFlags) options(stage spawn.Stage, command []string) session.Options 
 		DropDisplaced: f.keepDisplaced.value == "off",
 		ReportFile:    string(f.reportFile),
 	}
+}
+
+func (f *runFlags) environment() spawn.Environment {
+	policy, _ := spawn.ParsePolicy(f.env.value) // the flag takes no other
+	return spawn.Environment{Policy: policy, Allow: f.passEnv, Deny: f.denyEnv, Set: f.setEnv}
 }
 
 func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }

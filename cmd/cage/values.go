@@ -152,3 +152,32 @@ func (p *paths) Set(text string) error {
 	*p = append(*p, text)
 	return nil
 }
+
+// names are what a flag that may be repeated was given: names of variables.
+type names []string
+
+func (n *names) String() string { return "" }
+func (n *names) Type() string   { return "NAME" }
+func (n *names) takes() string  { return "the name of an environment variable" }
+func (n *names) Set(text string) error {
+	if text == "" || strings.ContainsAny(text, "=\x00") {
+		return errors.New(n.takes())
+	}
+	*n = append(*n, text)
+	return nil
+}
+
+// settings are what a flag that may be repeated was given: variables with
+// their values.
+type settings []string
+
+func (s *settings) String() string { return "" }
+func (s *settings) Type() string   { return "NAME=value" }
+func (s *settings) takes() string  { return "an environment variable as NAME=value" }
+func (s *settings) Set(text string) error {
+	if name, _, ok := strings.Cut(text, "="); !ok || name == "" {
+		return errors.New(s.takes())
+	}
+	*s = append(*s, text)
+	return nil
+}
