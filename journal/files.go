@@ -80,17 +80,25 @@ func (b *batch) then() { b.early = len(b.names) }
 
 // add writes a file. After an error the batch is to be discarded.
 func (b *batch) add(name string, write func(*os.File) error) error {
-	const ownerReadWrite = 0o600
-	temp := name + tempSuffix
-	if err := b.dir.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := b.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerReadWrite)
+	f, err := b.create(name + tempSuffix)
 	if err != nil {
 		return err
 	}
 	b.names, b.files = append(b.names, name), append(b.files, f)
 	return write(f)
+}
+
+// create makes a file anew, in the place of whatever has its name.
+func (b *batch) create(name string) (*os.File, error) {
+	const ownerReadWrite = 0o600
+	f, err := b.dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerReadWrite)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	if err := b.dir.Remove(name); err != nil {
+		return nil, err
+	}
+	return b.dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerReadWrite)
 }
 
 // addPair writes a JSON file and before it its sidecar: whoever finds the file

@@ -39,10 +39,17 @@ const signature = "%d %d %d\n"
 
 // sign writes who this is into a lock file.
 func (h host) sign(f *os.File) error {
-	if err := f.Truncate(0); err != nil {
-		return fmt.Errorf("sign the lock: %w", err)
+	line := fmt.Appendf(nil, signature, h.self.PID, h.self.Start, h.pids)
+	info, err := f.Stat()
+	// Not for a new file: ext4 writes what was truncated to nothing back to disk
+	// when it is closed (auto_da_alloc), also if it was removed meanwhile.
+	if err == nil && info.Size() > int64(len(line)) {
+		err = f.Truncate(int64(len(line)))
 	}
-	if _, err := f.WriteAt(fmt.Appendf(nil, signature, h.self.PID, h.self.Start, h.pids), 0); err != nil {
+	if err == nil {
+		_, err = f.WriteAt(line, 0)
+	}
+	if err != nil {
 		return fmt.Errorf("sign the lock: %w", err)
 	}
 	return nil
