@@ -70,10 +70,10 @@ type Restorer struct {
 	plan       *rules.Plan
 	quarantine Quarantine
 	look       *snapshot.Looker
-	// spare is a file for the next entry staged in the quarantine, wanted once
-	// one was.
+	// spare is a file for the next entry staged in the quarantine. It is made
+	// to hold what was wanted last: who changed a file once may do so again.
 	spare  *safefile.Spare
-	wanted bool
+	wanted *safefile.Node
 }
 
 // New returns a Restorer.
@@ -84,16 +84,23 @@ func New(trees *snapshot.Trees, plan *rules.Plan, manifest *snapshot.Manifest, s
 	}
 }
 
+// readyBytes bounds what is written ahead, 8 MiB: everything else waits for that.
+const readyBytes = 8 << 20
+
 // Prepare makes ahead what the next restore would need most of its time for. It
 // is to be called when there is time, and does nothing before the first
 // restore.
 func (r *Restorer) Prepare() {
-	if !r.wanted || !r.spare.Used() {
+	if r.wanted == nil || !r.spare.Used() {
 		return
 	}
-	r.wanted = false
+	node := *r.wanted
+	r.wanted = nil
+	if len(node.Content) > readyBytes {
+		node.Content = nil
+	}
 	if quarantine, err := r.quarantine.Dir(); err == nil {
-		r.spare = safefile.NewSpare(quarantine)
+		r.spare = safefile.NewSpare(quarantine, node)
 		quarantine.Close()
 	}
 }

@@ -28,7 +28,9 @@ func (r *Restorer) swapIn(dir *safefile.Dir, p rules.Path, node safefile.Node, a
 	s := swap{dir: dir, path: p, node: node, result: result}
 	if quarantine, err := r.quarantine.Dir(); err == nil {
 		defer quarantine.Close()
-		r.wanted = true
+		if node.Kind == safefile.Regular {
+			r.wanted = &node
+		}
 		s.staging = quarantine
 		s.take = func(name string) { result.quarantined(quarantine, name, p) }
 		if err := s.run(r.spare, absent); err == nil || !elsewhere(err) {

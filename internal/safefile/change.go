@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -85,37 +86,42 @@ type UnsetAttr struct {
 	Err  error
 }
 
-// Spare is an unnamed file that is made before it is needed: to make one takes
-// a file system longer than to fill it and give it a name.
-type Spare struct{ fd int }
+// Spare is an unnamed file that is made and written before it is needed: both
+// takes a file system longer than to give it a name.
+type Spare struct{ staged *Staged }
 
-// NewSpare makes a spare on the mount of dir, or nil where there are no unnamed
-// files.
-func NewSpare(dir *Dir) *Spare {
+// NewSpare makes a spare that holds a regular file's node, on the mount of dir;
+// nil where that cannot be done ahead.
+func NewSpare(dir *Dir, node Node) *Spare {
 	fd, err := createUnnamed(dir)
 	if err != nil {
 		return nil
 	}
-	return &Spare{fd: fd}
+	s := &Staged{node: node, fd: fd}
+	if err := s.fill(); err != nil {
+		s.Discard()
+		return nil
+	}
+	return &Spare{staged: s}
 }
 
 // Used reports whether there is nothing left to take.
-func (spare *Spare) Used() bool { return spare == nil || spare.fd < 0 }
+func (spare *Spare) Used() bool { return spare == nil || spare.staged == nil }
 
 // Close lets go of a spare that nobody took. A nil one has nothing.
 func (spare *Spare) Close() {
-	if fd := spare.take(); fd >= 0 {
-		unix.Close(fd)
+	if s := spare.take(); s != nil {
+		s.Discard()
 	}
 }
 
-// take returns the file, -1 where there is none.
-func (spare *Spare) take() (fd int) {
+// take returns the file, nil where there is none.
+func (spare *Spare) take() (s *Staged) {
 	if spare.Used() {
-		return -1
+		return nil
 	}
-	fd, spare.fd = spare.fd, -1
-	return fd
+	s, spare.staged = spare.staged, nil
+	return s
 }
 
 // ErrStaging marks failures to prepare an entry: nothing was changed at its
@@ -130,22 +136,47 @@ func Stage(dir *Dir, node Node) (*Staged, error) {
 }
 
 // Stage does the same with the spare, which must have been made on the same
-// mount. A nil one, and one that was used, is as good as none.
+// mount: where it holds this very node nothing is left to write. A nil one, and
+// one that was used, is as good as none.
 func (spare *Spare) Stage(dir *Dir, node Node) (*Staged, error) {
 	s := &Staged{node: node, dir: dir, fd: -1}
 	if node.Kind == Symlink {
 		return s, nil
 	}
-	if s.fd = spare.take(); s.fd < 0 {
-		if err := s.create(); err != nil {
-			return nil, s.unprepared(err)
-		}
-	}
-	if err := s.fill(); err != nil {
+	if err := s.prepare(spare.take()); err != nil {
 		s.Discard()
 		return nil, s.unprepared(err)
 	}
 	return s, nil
+}
+
+// prepare gives the entry its file, made of another one where there is one.
+func (s *Staged) prepare(made *Staged) error {
+	if made == nil {
+		if err := s.create(); err != nil {
+			return err
+		}
+		return s.fill()
+	}
+	s.fd = made.fd
+	if made.node.is(s.node) {
+		s.Unset = made.Unset
+		return nil
+	}
+	if len(made.node.Content) > len(s.node.Content) {
+		if err := unix.Ftruncate(s.fd, int64(len(s.node.Content))); err != nil {
+			return err
+		}
+	}
+	return s.fill()
+}
+
+// is reports whether two nodes are one and the same, down to the memory that
+// holds the content.
+func (n Node) is(other Node) bool {
+	return n.Kind == other.Kind && n.Perm == other.Perm && n.UID == other.UID && n.GID == other.GID &&
+		n.MTime == other.MTime && SameAttrs(n.Attrs, other.Attrs) &&
+		len(n.Content) == len(other.Content) && unsafe.SliceData(n.Content) == unsafe.SliceData(other.Content)
 }
 
 func (s *Staged) unprepared(err error) error {

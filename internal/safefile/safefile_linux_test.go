@@ -96,33 +96,51 @@ func put(root *Root, staging *Dir, i int) bool {
 	return placed.Place(dir, fmt.Sprintf("placed-%d", i)) == nil
 }
 
-// TestSpareIsUsedOnce puts entries in place with a file that was made before:
-// once, and after that as without it. Nothing is left of one that nobody used.
+// TestSpareIsUsedOnce puts entries in place with a file that was made before,
+// for this entry, for a longer or for a shorter one: once, and after that as
+// without it. Nothing is left of one that nobody used.
 func TestSpareIsUsedOnce(t *testing.T) {
 	s := newScene(t)
 	staging, dir := s.mkdir("staging"), s.mkdir("dir")
 	s.write("dir/name", "old")
-	spare := NewSpare(staging)
-	if spare.Used() {
-		t.Skip("no unnamed files here")
-	}
-	for i, content := range []string{"first, by the spare", "second, without"} {
-		if spare.Used() != (i > 0) {
-			t.Errorf("before number %d, used: %v", i, spare.Used())
+	const content = "what shall stand there"
+	same := node(content)
+	other := node(content)
+	other.Content, other.Perm, other.MTime = []byte(content), 0o604, 7
+	other.Attrs = []Attr{{Name: "user.other", Value: []byte("x")}}
+	for name, made := range map[string]Node{
+		"the same": same, "a copy": other, "longer": node(content + " and more"), "shorter": node("x"), "empty": node(""),
+	} {
+		spare := NewSpare(staging, made)
+		if spare.Used() {
+			t.Skip("no unnamed files here")
 		}
-		staged, err := spare.Stage(staging, node(content))
-		s.must(err)
-		displaced, err := staged.Exchange(dir, "name")
-		s.must(err)
-		staged.Discard()
-		s.must(staging.Remove(displaced))
-		s.holds("dir/name", content)
+		for _, used := range []bool{false, true} {
+			if spare.Used() != used {
+				t.Errorf("%s: used: %v", name, spare.Used())
+			}
+			staged, err := spare.Stage(staging, same)
+			s.must(err)
+			displaced, err := staged.Exchange(dir, "name")
+			s.must(err)
+			staged.Discard()
+			s.must(staging.Remove(displaced))
+			s.holds("dir/name", content)
+			f, info, err := dir.Open("name")
+			s.must(err)
+			attrs, err := f.Attrs()
+			s.must(err)
+			f.Close()
+			if info.Perm != same.Perm || info.MTime != same.MTime || len(attrs) > 0 {
+				t.Errorf("%s: %+v with %v", name, info, attrs)
+			}
+		}
 	}
-	unused := NewSpare(staging)
+	unused := NewSpare(staging, same)
 	unused.Close()
 	unused.Close()
-	if _, err := (&Staged{node: node("x"), dir: staging, fd: unused.take()}).Exchange(dir, "name"); err == nil {
-		t.Error("a closed spare was put in place")
+	if !unused.Used() {
+		t.Error("a closed spare can be taken")
 	}
 	s.empty("staging")
 }

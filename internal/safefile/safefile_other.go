@@ -91,7 +91,7 @@ func (*Staged) Discard()                                {}
 func Move(*Dir, string, *Dir, string) error { return errSystem }
 
 // NewSpare makes none.
-func NewSpare(*Dir) *Spare { return nil }
+func NewSpare(*Dir, Node) *Spare { return nil }
 
 func (*Spare) Used() bool                        { return true }
 func (*Spare) Close()                            {}
