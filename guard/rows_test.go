@@ -71,14 +71,15 @@ func (w writer) at(offset int64, content string) {
 	}
 }
 
-// impatient judges a path as if everything had been seen long ago.
+// impatient judges a path as if everything had been seen so long ago that no
+// crowd is an excuse.
 func (r *rig) impatient(t *testing.T, p rules.Path) {
 	t.Helper()
 	r.judge(t.Context(), p)
 	if state := r.settling[p]; state != nil {
 		for h := range halves {
 			if !state.first[h].IsZero() {
-				state.first[h] = state.first[h].Add(-h.patience())
+				state.first[h] = state.first[h].Add(-crowdPatience)
 			}
 		}
 		r.judge(t.Context(), p)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -21,6 +22,7 @@ const writerRoot = "CAGE_TEST_JOURNAL_ROOT"
 
 func TestMain(m *testing.M) {
 	if root := os.Getenv(writerRoot); root != "" {
+		runtime.LockOSThread() // strace counts the calls of each thread
 		if err := journalOnce(root); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
