@@ -35,6 +35,8 @@ type Options struct {
 	// it reaches the command.
 	Env         []string
 	Environment spawn.Environment
+	// Descriptors are what the command gets beside the standard streams.
+	Descriptors []int
 	// Stdin, Stdout and Stderr are handed to the command.
 	Stdin, Stdout, Stderr *os.File
 	// Messages takes what the cage itself has to say.

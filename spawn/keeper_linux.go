@@ -33,16 +33,20 @@ const lastPatience = 10 * time.Second
 // keep is the whole life of a keeper process. It returns when nothing is left
 // of the run. Where its orders have ended, because whoever gave them is gone, it
 // ends the run first.
-func keep() error {
+func keep(orders string) error {
+	fd, err := strconv.Atoi(orders)
+	if err != nil {
+		return fmt.Errorf("this is a stage that the program starts by itself: %w", err)
+	}
 	// The command must not be able to give orders.
-	unix.CloseOnExec(ordersFD)
+	unix.CloseOnExec(fd)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("shielding the keeper from its command: %w", err)
 	}
 	if err := shrugOffSignals(); err != nil {
 		return err
 	}
-	socket := os.NewFile(ordersFD, "orders")
+	socket := os.NewFile(uintptr(fd), "orders")
 	decoder := gob.NewDecoder(socket)
 	var what request
 	if err := decoder.Decode(&what); err != nil {
@@ -86,6 +90,7 @@ func (k *keeper) start(what request) error {
 	k.tree, err = reaper.Start(proc.Spec{
 		Path: what.Path, Args: what.Args, Env: what.Env, Dir: what.Dir,
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		More:  named(what.Descriptors),
 	})
 	return err
 }

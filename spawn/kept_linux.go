@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -47,12 +48,16 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 	if err != nil {
 		return nil, err
 	}
+	orders := freeDescriptor(c.Descriptors)
+	more := named(c.Descriptors)
+	more[orders] = theirs.Fd()
 	process, err := r.Attend(proc.Spec{
 		// The kernel's own link to this binary, also when its name is gone.
 		Path:  "/proc/self/exe",
-		Args:  []string{keeperName},
+		Args:  []string{keeperName, strconv.Itoa(orders)},
 		Env:   os.Environ(),
-		Files: append(spec.Files[:3:3], theirs),
+		Files: spec.Files,
+		More:  more,
 	})
 	theirs.Close()
 	if err != nil {
@@ -69,7 +74,7 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 		waiting: make(map[uint64]chan<- notice),
 	}
 	decoder := gob.NewDecoder(ours)
-	if err := k.begin(decoder, spec); err != nil {
+	if err := k.begin(decoder, spec, c.Descriptors); err != nil {
 		// Without its orders the keeper ends.
 		ours.Close()
 		<-process.Exited()
@@ -88,8 +93,8 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 }
 
 // begin asks for the command and waits until it runs.
-func (k *kept) begin(decoder *gob.Decoder, spec proc.Spec) error {
-	if err := k.orders.send(request{Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir}); err != nil {
+func (k *kept) begin(decoder *gob.Decoder, spec proc.Spec, descriptors []int) error {
+	if err := k.orders.send(request{Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Descriptors: descriptors}); err != nil {
 		return fmt.Errorf("asking the keeper for the command: %w", err)
 	}
 	var first notice

@@ -21,6 +21,8 @@ type request struct {
 	Path      string
 	Args, Env []string
 	Dir       string
+	// Descriptors are those that it gets beside the standard streams.
+	Descriptors []int
 }
 
 type verb uint8

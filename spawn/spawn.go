@@ -55,6 +55,9 @@ type Command struct {
 	Dir string
 	// The standard streams; nil is the null device.
 	Stdin, Stdout, Stderr *os.File
+	// Descriptors are numbers, from 3 up, of open files that the command gets
+	// under the same numbers, close-on-exec or not. It gets no others.
+	Descriptors []int
 }
 
 // Tree is a command with everything that descends from it.
@@ -94,9 +97,14 @@ func (r *Run) Mechanism() string { return r.mechanism }
 // The Reaper is the program's own. Where children stood before it the run is
 // given a keeper. A keeper that is killed takes the command with it: Exited
 // then delivers SIGKILL, and Kill proves nothing any more.
+//
+// Start marks every descriptor of the program from 3 up close-on-exec.
 func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
 	spec, err := c.spec()
 	if err != nil {
+		return nil, err
+	}
+	if err := hideDescriptors(); err != nil {
 		return nil, err
 	}
 	if len(r.Foreign()) > 0 {
@@ -110,6 +118,9 @@ func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
 }
 
 func (c Command) spec() (proc.Spec, error) {
+	if err := c.checkDescriptors(); err != nil {
+		return proc.Spec{}, err
+	}
 	path, err := c.find()
 	if err != nil {
 		return proc.Spec{}, err
@@ -124,5 +135,6 @@ func (c Command) spec() (proc.Spec, error) {
 		Env:   env,
 		Dir:   c.Dir,
 		Files: []*os.File{c.Stdin, c.Stdout, c.Stderr},
+		More:  named(c.Descriptors),
 	}, nil
 }

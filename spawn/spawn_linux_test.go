@@ -302,38 +302,70 @@ func TestCommandStandsWhereTheCallerDoes(t *testing.T) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}
-		// What this process has inherited goes on to the command as well.
-		inherited, err := openWithoutCloseOnExec()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := strings.Fields(g.rest(t))
-		slices.Sort(got)
-		if !slices.Equal(got, inherited) {
-			t.Errorf("open in the command: %v, want %v", got, inherited)
+		if got := g.rest(t); got != "0\n1\n2\n" {
+			t.Errorf("open in the command: %q", got)
 		}
 		goneIn(t, g.Run)
 	})
 }
 
-func openWithoutCloseOnExec() ([]string, error) {
-	entries, err := os.ReadDir("/proc/self/fd")
+// Of 298 descriptors that nobody marked close-on-exec the command gets those
+// that are named, under their numbers, and no other.
+func TestDescriptors(t *testing.T) {
+	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	var open []string
-	for _, e := range entries {
-		fd, err := strconv.Atoi(e.Name())
-		if err != nil {
-			return nil, err
-		}
-		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-		if err == nil && flags&unix.FD_CLOEXEC == 0 {
-			open = append(open, e.Name())
+	defer null.Close()
+	var open []int
+	for fd := 3; fd <= 300; fd++ {
+		// Those that are taken are this program's own.
+		if isOpen(fd) != nil && unix.Dup2(int(null.Fd()), fd) == nil {
+			open = append(open, fd)
+			defer unix.Close(fd)
 		}
 	}
-	slices.Sort(open)
-	return open, nil
+	if len(open) < 200 || !Inherited(open[7]) || Inherited(int(null.Fd())) {
+		t.Fatalf("open are %v", open)
+	}
+	onEach(t, func(t *testing.T, _ string) {
+		r := newReaper(t)
+		for _, named := range [][]int{nil, {open[0]}, {open[len(open)-1], open[0], open[7]}} {
+			ours, theirs, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := Stage{entered: true}.Start(r, Command{
+				Path: "sh", Args: []string{"-c", `for fd in /proc/$$/fd/*; do [ -L "$fd" ] && echo "${fd##*/}"; done`},
+				Stdout: theirs, Descriptors: named,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			theirs.Close()
+			said, err := io.ReadAll(ours)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours.Close()
+			want := []string{"0", "1", "2"}
+			for _, fd := range named {
+				want = append(want, strconv.Itoa(fd))
+			}
+			slices.Sort(want) // as the shell does
+			if got := strings.Fields(string(said)); !slices.Equal(got, want) {
+				t.Errorf("open in the command: %v, want %v", got, want)
+			}
+			goneIn(t, run)
+		}
+		for _, wrong := range []int{-1, 0, 2, 299, 100000} {
+			unix.Close(299)
+			var refused *StartError
+			if _, err := (Stage{entered: true}).Start(r, Command{Path: "true", Descriptors: []int{wrong}}); !errors.As(err, &refused) {
+				t.Errorf("%d: %v", wrong, err)
+			}
+		}
+	})
 }
 
 func TestCommandIsFound(t *testing.T) {

@@ -13,20 +13,19 @@ const ownMechanism = Subreaper
 // the stage from an ordinary start of the program.
 const keeperName = "cage-keeper"
 
-// ordersFD is where a keeper finds the socket to whoever started it.
-const ordersFD = 3
-
 // Main must be what main does first: in a process that was started as a hidden
 // stage of the program it does that stage's work and does not return.
 func Main() Stage {
-	if len(os.Args) == 1 && os.Args[0] == keeperName {
-		os.Exit(keeperMain())
+	if len(os.Args) == 2 && os.Args[0] == keeperName {
+		os.Exit(keeperMain(os.Args[1]))
 	}
 	return Stage{entered: true}
 }
 
-func keeperMain() (code int) {
-	if err := keep(); err != nil {
+// keeperMain runs a keeper, which finds the socket to whoever started it at the
+// descriptor called orders.
+func keeperMain(orders string) (code int) {
+	if err := keep(orders); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", keeperName, err)
 		return 2
 	}

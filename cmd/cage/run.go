@@ -40,6 +40,7 @@ type runFlags struct {
 	passEnv          names
 	denyEnv          names
 	setEnv           settings
+	passFD           descriptors
 }
 
 // defaultFileBytes is the cap of one protected file: 5 MiB.
@@ -114,6 +115,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	add(reaches, &f.passEnv, "pass-env", "let this variable through, with --env allowlist; repeatable")
 	add(reaches, &f.denyEnv, "deny-env", "keep this variable back; repeatable")
 	add(reaches, &f.setEnv, "set-env", "give the command this variable, whatever else holds; repeatable")
+	add(reaches, &f.passFD, "pass-fd", "let this open file through, at the same number; repeatable")
 
 	const told = "What you are told"
 	addSwitch(told, &f.json, "json", "print the report on stdout when the command has ended")
@@ -184,7 +186,7 @@ func takeSignals() (over func(code int)) {
 
 func (f *runFlags) options(stage spawn.Stage, command []string) session.Options {
 	return session.Options{
-		Stage: stage, Command: command, Env: os.Environ(), Environment: f.environment(),
+		Stage: stage, Command: command, Env: os.Environ(), Environment: f.environment(), Descriptors: f.passFD,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Messages: os.Stderr,
 		Bell:       f.bell.value == "always" || f.bell.value == "auto" && isTerminal(os.Stderr),
 		ReportOnly: f.reportOnly, NoWatch: f.noWatch,

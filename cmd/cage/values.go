@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"cage/spawn"
+
 	"github.com/spf13/pflag"
 )
 
@@ -179,5 +181,21 @@ func (s *settings) Set(text string) error {
 		return errors.New(s.takes())
 	}
 	*s = append(*s, text)
+	return nil
+}
+
+// descriptors are what a flag that may be repeated was given: numbers of open
+// files.
+type descriptors []int
+
+func (d *descriptors) String() string { return "" }
+func (d *descriptors) Type() string   { return "N" }
+func (d *descriptors) takes() string  { return "the number, 3 or more, of a file that is open" }
+func (d *descriptors) Set(text string) error {
+	n, err := digits(text, 31)
+	if err != nil || n < 3 || !spawn.Inherited(int(n)) {
+		return errors.New(d.takes())
+	}
+	*d = append(*d, int(n))
 	return nil
 }

@@ -62,6 +62,9 @@ type Spec struct {
 	Dir string
 	// Files become the descriptors 0, 1, 2 and so on; nil is the null device.
 	Files []*os.File
+	// More are open descriptors of this program by the numbers, above those of
+	// Files, under which it gets them.
+	More map[int]uintptr
 }
 
 // Child is a process that a Reaper started.
@@ -210,7 +213,7 @@ func (r *Reaper) fork() {
 }
 
 func (r *Reaper) forkOne(f forking) (*Child, error) {
-	files, done, err := descriptors(f.spec.Files)
+	files, done, err := descriptors(f.spec)
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +243,11 @@ func (r *Reaper) forkOne(f forking) (*Child, error) {
 	return child, nil
 }
 
-// descriptors returns the numbers of files, to be used until done is called.
-func descriptors(files []*os.File) (numbers []uintptr, done func(), err error) {
+// descriptors returns what is to stand at each number, to be used until done is
+// called.
+func descriptors(spec Spec) (numbers []uintptr, done func(), err error) {
+	const closed = ^uintptr(0)
+	files := spec.Files
 	var null *os.File
 	for _, f := range files {
 		if f == nil {
@@ -256,6 +262,12 @@ func descriptors(files []*os.File) (numbers []uintptr, done func(), err error) {
 			f = null
 		}
 		numbers = append(numbers, f.Fd())
+	}
+	for at, fd := range spec.More {
+		for len(numbers) <= at {
+			numbers = append(numbers, closed)
+		}
+		numbers[at] = fd
 	}
 	return numbers, func() {
 		runtime.KeepAlive(files)
