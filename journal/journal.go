@@ -218,37 +218,39 @@ func (j *Journal) Discard() error {
 }
 
 // Remove removes the journal: the session has ended. What makes it one goes
-// first, so that a kill on the way leaves none.
+// first, so that a kill on the way leaves none. What somebody put in its place
+// goes too, or the next session would refuse it; another session that runs
+// there by now stays.
 func (j *Journal) Remove() error {
-	if isAt(j.lock, filepath.Join(j.folder, lockName)) {
-		if err := j.empty(); err != nil {
-			return errors.Join(err, j.Close())
-		}
-		if err := os.Remove(j.folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(fmt.Errorf("remove the journal: %w", err), j.Close())
-		}
+	err := j.remove()
+	var active *ActiveError
+	if errors.As(err, &active) {
+		err = nil
 	}
-	return j.Close()
+	if err != nil {
+		err = fmt.Errorf("remove the journal: %w", err)
+	}
+	return errors.Join(err, j.Close())
 }
 
-// empty removes the journal's files: the session record first, the lock last.
-func (j *Journal) empty() error {
-	if err := j.dir.Remove(sessionName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the journal: %w", err)
+func (j *Journal) remove() error {
+	// A git directory that is gone holds no journal, and is not made again.
+	if _, err := os.Lstat(filepath.Dir(j.folder)); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	entries, err := fs.ReadDir(j.dir.FS(), ".")
-	if err != nil {
-		return fmt.Errorf("remove the journal: %w", err)
+	if err := j.retake(); err != nil {
+		return err
 	}
-	for _, entry := range entries {
-		if entry.Name() != lockName && ours(entry.Name()) {
-			if err := j.dir.Remove(entry.Name()); err != nil {
-				return fmt.Errorf("remove the journal: %w", err)
-			}
+	if err := j.clear(); err != nil {
+		return err
+	}
+	for _, remove := range []func() error{
+		func() error { return j.dir.Remove(lockName) },
+		func() error { return os.Remove(j.folder) },
+	} {
+		if err := remove(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
-	}
-	if err := j.dir.Remove(lockName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the journal: %w", err)
 	}
 	return nil
 }

@@ -419,6 +419,58 @@ func TestMended(t *testing.T) {
 	}
 }
 
+// TestRemovedWhateverStandsThere ends a session whose folder somebody put
+// something else in the place of, right before: the next one is not refused.
+func TestRemovedWhateverStandsThere(t *testing.T) {
+	tests := map[string]func(s *scene){
+		"the journal":     func(*scene) {},
+		"nothing":         func(s *scene) { s.must(os.RemoveAll(s.folder())) },
+		"a file":          func(s *scene) { s.must(os.RemoveAll(s.folder())); s.must(os.WriteFile(s.folder(), nil, 0o600)) },
+		"a link":          func(s *scene) { s.must(os.RemoveAll(s.folder())); s.must(os.Symlink(s.root, s.folder())) },
+		"another folder":  func(s *scene) { s.must(os.RemoveAll(s.folder())); s.must(os.MkdirAll(s.folder()+"/x/y", 0o700)) },
+		"something in it": func(s *scene) { s.must(os.MkdirAll(s.folder()+"/x/y", 0o700)) },
+		"another lock": func(s *scene) {
+			s.must(os.Remove(s.folder() + "/lock"))
+			s.must(os.WriteFile(s.folder()+"/lock", nil, 0o600))
+		},
+		"no directory to hold": func(s *scene) { s.must(os.RemoveAll(s.temp)) },
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			j, _, err := journal.Acquire(s.folder())
+			s.must(err)
+			s.must(j.Write(s.record()))
+			spoil(s)
+			s.must(j.Remove())
+			if _, err := os.Lstat(s.folder()); err == nil {
+				t.Error("something stands there still")
+			}
+			if _, err := os.ReadFile(filepath.Join(s.root, ".env")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestRemoveLeavesAnotherSession has a session begin where the folder of the
+// one before was moved away.
+func TestRemoveLeavesAnotherSession(t *testing.T) {
+	s := newScene(t)
+	j, _, err := journal.Acquire(s.folder())
+	s.must(err)
+	s.must(j.Write(s.record()))
+	s.must(os.Rename(s.folder(), s.folder()+".away"))
+	other, _, err := s.acquire()
+	s.must(err)
+	s.must(other.Write(s.record()))
+	before := s.listing()
+	s.must(j.Remove())
+	if after := s.listing(); after != before {
+		t.Errorf("it was\n%sand is\n%s", before, after)
+	}
+}
+
 // TestNothingNewIsNotWritten refreshes a journal that has nothing to say, and
 // one whose newest record somebody took away.
 func TestNothingNewIsNotWritten(t *testing.T) {

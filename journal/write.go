@@ -178,26 +178,31 @@ func (j *Journal) intact() bool {
 	return j.stand(j.written)
 }
 
-// mend makes the folder again where it is gone or another one, takes its lock
-// and writes everything anew.
+// mend writes everything anew, in the folder that has its name.
 func (j *Journal) mend() error {
+	if err := j.retake(); err != nil {
+		return err
+	}
+	return j.writeAll(time.Now())
+}
+
+// retake makes the folder again where it is gone or another one, and takes its
+// lock.
+func (j *Journal) retake() error {
 	info, err := os.Lstat(j.folder)
-	lost := err != nil || !sameInode(info, j.inode) || !isAt(j.lock, filepath.Join(j.folder, lockName))
-	if lost {
-		if err == nil && !info.IsDir() {
-			if err := os.Remove(j.folder); err != nil {
-				return err
-			}
-		}
-		old := *j
-		if err := j.open(); err != nil {
-			return err
-		}
-		if err := old.Close(); err != nil {
+	if err == nil && sameInode(info, j.inode) && isAt(j.lock, filepath.Join(j.folder, lockName)) {
+		return nil
+	}
+	if err == nil && !info.IsDir() {
+		if err := os.Remove(j.folder); err != nil {
 			return err
 		}
 	}
-	return j.writeAll(time.Now())
+	old := *j
+	if err := j.open(); err != nil {
+		return err
+	}
+	return old.Close()
 }
 
 // writeGeneration writes what changes under the next number and removes what
