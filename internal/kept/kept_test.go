@@ -169,6 +169,32 @@ func TestFilesLeaveTheQuarantine(t *testing.T) {
 	s.gone(filepath.Join(s.options.GitDir.Path(), QuarantineName))
 }
 
+// TestLinkInItsPlace has a link to somebody's folder where the quarantine, or a
+// part of the way to it, should be: it is made all the same, and the folder is
+// not touched.
+func TestLinkInItsPlace(t *testing.T) {
+	for name, at := range map[string]func(s *scene) string{
+		"of all sessions": func(s *scene) string { return filepath.Dir(s.quarantine()) },
+		"of this session": func(s *scene) string {
+			s.must(os.Mkdir(filepath.Dir(s.quarantine()), 0o700))
+			return s.quarantine()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			outside := t.TempDir()
+			s.must(os.Symlink(outside, at(s)))
+			s.open()
+			sealed := s.seal(s.displace("a", "content"))
+			s.holds(sealed.Place, "content")
+			s.gone(filepath.Dir(s.quarantine()))
+			if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+				t.Errorf("outside: %v %v", entries, err)
+			}
+		})
+	}
+}
+
 // TestQuarantineLost takes the quarantine away from under its versions: a file
 // that is held open is not lost by that.
 func TestQuarantineLost(t *testing.T) {

@@ -45,13 +45,15 @@ func private(dir *safefile.Dir) bool {
 }
 
 // privateDir opens or makes a directory that its owner can enter and nobody
-// else.
+// else. A symlink in its place, which holds nothing itself, is removed.
 func privateDir(parent *safefile.Dir, name string) (*safefile.Dir, error) {
-	err := parent.Mkdir(name, ownerOnly, uint32(os.Geteuid()), uint32(os.Getegid()))
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+	dir, err := openOrMake(parent, name)
+	if info, statErr := parent.Stat(name); safefile.Obstructed(err) && statErr == nil && info.Kind == safefile.Symlink {
+		if err := parent.Remove(name); err != nil {
+			return nil, err
+		}
+		dir, err = openOrMake(parent, name)
 	}
-	dir, err := parent.Dir(name)
 	if err != nil || private(dir) {
 		return dir, err
 	}
@@ -60,6 +62,14 @@ func privateDir(parent *safefile.Dir, name string) (*safefile.Dir, error) {
 		return nil, err
 	}
 	return dir, nil
+}
+
+func openOrMake(parent *safefile.Dir, name string) (*safefile.Dir, error) {
+	err := parent.Mkdir(name, ownerOnly, uint32(os.Geteuid()), uint32(os.Getegid()))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return parent.Dir(name)
 }
 
 // lies opens the quarantine if a version still lies there by its name.
