@@ -19,7 +19,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"cage/internal/proc"
@@ -34,6 +36,7 @@ const FolderName = "gantry-cage-journal"
 // Record is what a session journals when it starts.
 type Record struct {
 	Session  string
+	Layout   rules.Layout
 	Started  time.Time
 	Rules    Rules
 	Manifest *snapshot.Manifest
@@ -57,10 +60,16 @@ type ActiveError struct {
 	Folder string
 	// Cage is its process; zero where the lock does not tell.
 	Cage proc.ID
+	// Dead says that the process that signed the lock is gone, or none did:
+	// somebody else holds it.
+	Dead bool
 }
 
 func (e *ActiveError) Error() string {
-	if e.Cage.PID == 0 {
+	switch {
+	case e.Dead:
+		return "somebody holds the lock of " + e.Folder + " whose session is gone"
+	case e.Cage.PID == 0:
 		return "another session runs here; it holds " + e.Folder
 	}
 	return fmt.Sprintf("another session runs here: process %d", e.Cage.PID)
@@ -86,11 +95,12 @@ type Journal struct {
 	host   host
 
 	record     Record
-	written    map[string]os.FileInfo
+	anchors    map[string]uint64
+	written    map[string]trace
 	generation int
 	// newest is what the life record of the present generation looks like on
 	// disk, and signed the sign of life in it.
-	newest     map[string]os.FileInfo
+	newest     map[string]trace
 	signed     time.Time
 	amendments map[rules.Path]*snapshot.Entry
 	processes  []proc.ID
@@ -132,6 +142,33 @@ func Acquire(folder string) (*Journal, *Interrupted, error) {
 	return j, left, nil
 }
 
+// Peek reads what an earlier session left in a folder whose lock somebody holds
+// who is no cage. It changes nothing.
+func Peek(folder string) (*Interrupted, error) {
+	j := &Journal{folder: folder}
+	var err error
+	if j.host, err = thisHost(); err != nil {
+		return nil, err
+	}
+	if err := private(folder); err != nil {
+		return nil, err
+	}
+	if j.dir, err = os.OpenRoot(folder); err != nil {
+		return nil, fmt.Errorf("open the journal's folder: %w", err)
+	}
+	defer j.dir.Close()
+	if j.inode, err = inodeOf(j.dir); err != nil {
+		return nil, err
+	}
+	return j.load()
+}
+
+// Remains reports whether parts of a journal lie in the folder.
+func (j *Journal) Remains() bool {
+	names, err := j.names()
+	return err != nil || slices.ContainsFunc(names, func(name string) bool { return name != lockName })
+}
+
 // lockAttempts bounds how often the lock is tried anew because its folder was
 // removed by a session that ended meanwhile.
 const lockAttempts = 16
@@ -154,7 +191,11 @@ func (j *Journal) tryOpen() error {
 	if err := os.Mkdir(j.folder, ownerOnly); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make the journal's folder: %w", err)
 	}
-	if err := private(j.folder); err != nil {
+	err := private(j.folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errReplaced
+	}
+	if err != nil {
 		return err
 	}
 	dir, err := os.OpenRoot(j.folder)
@@ -175,28 +216,59 @@ func (j *Journal) tryOpen() error {
 }
 
 // takeLock opens and locks the lock file. A session that ended removes it while
-// others may already have it open, so what was locked must still be there.
+// others may already have it open, so what was locked must still be there. It is
+// signed only once it is known to be a file of its own: to write into a link
+// would be to write into what it leads to.
 func (j *Journal) takeLock(dir *os.Root) (*os.File, error) {
+	lock, err := j.openLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	held, by, err := j.host.lock(lock)
+	if err == nil && held {
+		err = &ActiveError{Folder: j.folder, Cage: by.id, Dead: !by.lives}
+	}
+	if err == nil && !isAt(lock, filepath.Join(j.folder, lockName)) {
+		err = errReplaced
+	}
+	if err == nil {
+		err = j.plainLock(lock.Stat())
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	j.host.sign(lock)
+	return lock, nil
+}
+
+func (j *Journal) openLock(dir *os.Root) (*os.File, error) {
+	// An os.Root follows links that stay within it, O_NOFOLLOW or not.
+	if info, err := dir.Lstat(lockName); err == nil {
+		if err := j.plainLock(info, nil); err != nil {
+			return nil, err
+		}
+	}
 	const ownerReadWrite = 0o600
-	lock, err := dir.OpenFile(lockName, os.O_RDWR|os.O_CREATE, ownerReadWrite)
+	lock, err := dir.OpenFile(lockName, os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, ownerReadWrite)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errReplaced
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the journal's lock: %w", err)
 	}
-	held, holder, err := j.host.lock(lock)
-	if err == nil && held {
-		err = &ActiveError{Folder: j.folder, Cage: holder}
-	}
-	if err == nil && !isAt(lock, filepath.Join(j.folder, lockName)) {
-		err = errReplaced
-	}
-	if err != nil {
-		lock.Close()
-		return nil, err
-	}
 	return lock, nil
+}
+
+// plainLock refuses a lock that is not a file of this user's alone.
+func (j *Journal) plainLock(info os.FileInfo, err error) error {
+	if err != nil {
+		return fmt.Errorf("look at the journal's lock: %w", err)
+	}
+	if err := privateFile(info); err != nil {
+		return &CorruptError{Folder: j.folder, Reason: lockName + " " + err.Error()}
+	}
+	return nil
 }
 
 func isAt(file *os.File, path string) bool {
@@ -248,7 +320,9 @@ func (j *Journal) remove() error {
 		func() error { return j.dir.Remove(lockName) },
 		func() error { return os.Remove(j.folder) },
 	} {
-		if err := remove(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		// Between its lock and the folder the next session may have come.
+		err := remove()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ func (s *scene) record() journal.Record {
 	s.must(err)
 	targets := snapshot.Targets(trees, plan, found)
 	plan = plan.With(targets)
-	r := journal.Record{Session: "0123456789abcdef", Started: time.Now(), Store: snapshot.NewStore()}
+	r := journal.Record{Session: "0123456789abcdef", Layout: s.layout, Started: time.Now(), Store: snapshot.NewStore()}
 	r.Rules.Config = config
 	for _, target := range targets {
 		found = append(found, target.Path)
@@ -115,6 +115,10 @@ func (s *scene) listing() string {
 	for _, entry := range entries {
 		if entry.IsDir() {
 			fmt.Fprintf(&b, "%s/\n", entry.Name())
+			continue
+		}
+		if entry.Type() == os.ModeNamedPipe {
+			fmt.Fprintf(&b, "%s|\n", entry.Name())
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(s.folder(), entry.Name()))
@@ -346,6 +350,23 @@ func TestRefused(t *testing.T) {
 			s.must(os.Rename(s.folder(), s.folder()+".real"))
 			s.must(os.Symlink(s.folder()+".real", s.folder()))
 		},
+		"a link for a lock": func(s *scene) {
+			s.must(os.Remove(filepath.Join(s.folder(), "lock")))
+			s.must(os.Symlink("content.pack", filepath.Join(s.folder(), "lock")))
+		},
+		"a part for a lock": func(s *scene) {
+			s.must(os.Remove(filepath.Join(s.folder(), "lock")))
+			s.must(os.Link(filepath.Join(s.folder(), "content.pack"), filepath.Join(s.folder(), "lock")))
+		},
+		"a folder for a lock": func(s *scene) {
+			s.must(os.Remove(filepath.Join(s.folder(), "lock")))
+			s.must(os.Mkdir(filepath.Join(s.folder(), "lock"), 0o700))
+		},
+		"a pipe for a lock": func(s *scene) {
+			s.must(os.Remove(filepath.Join(s.folder(), "lock")))
+			s.must(syscall.Mkfifo(filepath.Join(s.folder(), "lock"), 0o600))
+		},
+		"a lock for others": func(s *scene) { s.must(os.Chmod(filepath.Join(s.folder(), "lock"), 0o666)) },
 		"a copied folder": func(s *scene) {
 			s.must(os.Rename(s.folder(), s.folder()+".real"))
 			s.must(os.CopyFS(s.folder(), os.DirFS(s.folder()+".real")))
@@ -394,6 +415,19 @@ func TestMended(t *testing.T) {
 		"changed bytes": func(s *scene) {
 			s.must(os.WriteFile(filepath.Join(s.folder(), "content.pack"), []byte("x"), 0o600))
 		},
+		"changed bytes under old times": func(s *scene) {
+			name := filepath.Join(s.folder(), "content.pack")
+			info, err := os.Stat(name)
+			s.must(err)
+			s.must(os.WriteFile(name, make([]byte, info.Size()), 0o600))
+			s.must(os.Chtimes(name, info.ModTime(), info.ModTime()))
+		},
+		"another name":        func(s *scene) { s.must(os.Link(filepath.Join(s.folder(), "content.pack"), filepath.Join(s.temp, "x"))) },
+		"a folder for others": func(s *scene) { s.must(os.Chmod(s.folder(), 0o755)) },
+		"something beside it": func(s *scene) { s.must(os.WriteFile(filepath.Join(s.folder(), "x"), nil, 0o600)) },
+		"a folder beside it":  func(s *scene) { s.must(os.MkdirAll(filepath.Join(s.folder(), "x", "y"), 0o700)) },
+		"a life of its own":   func(s *scene) { s.must(os.WriteFile(filepath.Join(s.folder(), "life-9.json"), nil, 0o600)) },
+		"an older life":       func(s *scene) { s.must(os.Chmod(filepath.Join(s.folder(), "life-1.json"), 0o644)) },
 	}
 	for name, spoil := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -468,6 +502,64 @@ func TestRemoveLeavesAnotherSession(t *testing.T) {
 	s.must(j.Remove())
 	if after := s.listing(); after != before {
 		t.Errorf("it was\n%sand is\n%s", before, after)
+	}
+}
+
+// TestCommonLockIsNoWay gives the name of the common lock to something else. Its
+// content stays, and the lock is taken all the same.
+func TestCommonLockIsNoWay(t *testing.T) {
+	for name, occupy := range map[string]func(config, lock string) error{
+		"a hard link": os.Link,
+		"a link":      os.Symlink,
+		"a pipe":      func(_, lock string) error { return syscall.Mkfifo(lock, 0o600) },
+		"a folder":    func(_, lock string) error { return os.Mkdir(lock, 0o700) },
+		"a socket":    func(_, lock string) error { return syscall.Mknod(lock, syscall.S_IFSOCK|0o600, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			config := filepath.Join(s.root, ".env")
+			s.must(occupy(config, filepath.Join(s.root, journal.CommonLockName)))
+			lock, err := journal.LockCommon(s.root)
+			s.must(err)
+			if lock == nil {
+				t.Fatal("somebody holds it")
+			}
+			if again, err := journal.LockCommon(s.root); again != nil || err != nil {
+				t.Errorf("a second lock: %v %v", again, err)
+			}
+			s.must(lock.Release())
+			if data, err := os.ReadFile(config); string(data) != "A=1" {
+				t.Errorf("the file holds %q (%v)", data, err)
+			}
+		})
+	}
+}
+
+// TestComingAndGoing takes the lock and removes the journal from many sides at
+// once: nobody fails but because another one holds it.
+func TestComingAndGoing(t *testing.T) {
+	s := newScene(t)
+	errs := make(chan error)
+	const sides = 4
+	for range sides {
+		go func() {
+			for range 200 {
+				j, _, err := journal.Acquire(s.folder())
+				if err == nil {
+					err = j.Remove()
+				}
+				if err != nil && !isActive(err) {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	for range sides {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

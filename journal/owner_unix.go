@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"cage/internal/safefile"
 
@@ -44,7 +45,7 @@ func privateFile(info fs.FileInfo) error {
 		return errors.New("belongs to another user")
 	case info.Mode().Perm()&0o077 != 0:
 		return errors.New("is open to others")
-	case stat.Nlink != 1:
+	case stat.Nlink > 1: // none is left to one that was removed meanwhile
 		return errors.New("has another name")
 	}
 	return nil
@@ -105,4 +106,18 @@ func tryLock(f *os.File) (held bool, err error) {
 			return false, fmt.Errorf("lock the journal: %w", err)
 		}
 	}
+}
+
+// trace is what tells whether somebody touched a file. Of its times only the
+// last is beyond everybody's reach: touch(1) sets the others at will.
+type trace struct {
+	inode   safefile.Inode
+	size    int64
+	mode    fs.FileMode
+	changed time.Time
+}
+
+func traceOf(info fs.FileInfo) trace {
+	inode, _ := inodeOfInfo(info)
+	return trace{inode: inode, size: info.Size(), mode: info.Mode(), changed: changeTime(info)}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -54,6 +55,7 @@ func (j *Journal) read() (*Interrupted, error) {
 		return nil, err
 	}
 	left := &Interrupted{
+		folder: j.folder, anchors: session.Anchors,
 		Session: session.Session, Started: session.Started, Cage: session.Cage.id(),
 		SameBoot: session.Host.Boot == j.host.boot, SamePIDs: session.Host.PIDs == j.host.pids,
 		Store: snapshot.NewStore(),
@@ -72,8 +74,24 @@ func (j *Journal) read() (*Interrupted, error) {
 	return left, left.take(baseline, life)
 }
 
+// strangerError says what is in the folder and no part of a journal.
+type strangerError struct {
+	name string
+	err  error
+}
+
+func (e *strangerError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("%q does not belong there", e.name)
+	}
+	return e.name + " " + e.err.Error()
+}
+
+func (e *strangerError) Unwrap() error { return e.err }
+
 // names lists the folder. Everything in it must be a file of this user's with
-// a name that a journal gives.
+// a name that a journal gives. What was not yet given its final name is left
+// out: nobody reads it.
 func (j *Journal) names() ([]string, error) {
 	entries, err := fs.ReadDir(j.dir.FS(), ".")
 	if err != nil {
@@ -81,17 +99,21 @@ func (j *Journal) names() ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if !ours(entry.Name()) {
-			return nil, fmt.Errorf("%q does not belong there", entry.Name())
+		name := entry.Name()
+		if !ours(name) {
+			return nil, &strangerError{name: name}
 		}
-		info, err := j.dir.Lstat(entry.Name())
+		if strings.HasSuffix(name, tempSuffix) {
+			continue
+		}
+		info, err := j.dir.Lstat(name)
 		if err != nil {
 			return nil, err
 		}
 		if err := privateFile(info); err != nil {
-			return nil, fmt.Errorf("%s %w", entry.Name(), err)
+			return nil, &strangerError{name, err}
 		}
-		names = append(names, entry.Name())
+		names = append(names, name)
 	}
 	return names, nil
 }
@@ -313,6 +335,8 @@ type Interrupted struct {
 	Processes []proc.ID
 	Store     *snapshot.Store
 
+	folder      string
+	anchors     map[string]uint64
 	rules       recorded
 	entries     map[rules.Path]*snapshot.Entry
 	directories map[rules.Path]safefile.Info
@@ -323,9 +347,12 @@ type Interrupted struct {
 // another session guards now is left to it. An entry that no rule of the session matches is refused: a
 // journal can only name what its session protected.
 func (i *Interrupted) Build(layout rules.Layout, elsewhere []rules.Anchor) (*rules.Plan, *snapshot.Manifest, error) {
+	if err := i.stands(layout); err != nil {
+		return nil, nil, err
+	}
 	in := i.rules.inputs
 	in.Layout = layout
-	in.Elsewhere = append(in.Elsewhere, elsewhere...)
+	in.Elsewhere = append(slices.Clone(in.Elsewhere), elsewhere...)
 	plan, err := rules.New(in)
 	if err != nil {
 		return nil, nil, i.corrupt("its rules are not valid: %v", err)
@@ -354,8 +381,34 @@ func (i *Interrupted) Build(layout rules.Layout, elsewhere []rules.Anchor) (*rul
 	return plan, manifest, nil
 }
 
+// stands refuses other directories than the session's.
+func (i *Interrupted) stands(layout rules.Layout) error {
+	is, err := anchorInodes(layout)
+	if err != nil {
+		return fmt.Errorf("look at the directories of the session: %w", err)
+	}
+	if !maps.Equal(is, i.anchors) {
+		return i.corrupt("it was written for other directories than those that git names now: %s", layout.Root)
+	}
+	return nil
+}
+
+// Has reports whether the session protected anything relative to an anchor.
+func (i *Interrupted) Has(anchor rules.Anchor) bool {
+	for p := range i.entries {
+		if p.Anchor == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+// GuardedElsewhere reports whether another session guarded the files that the
+// work trees share.
+func (i *Interrupted) GuardedElsewhere() bool { return len(i.rules.inputs.Elsewhere) > 0 }
+
 func (i *Interrupted) corrupt(format string, args ...any) error {
-	return &CorruptError{Reason: fmt.Sprintf(format, args...)}
+	return &CorruptError{Folder: i.folder, Reason: fmt.Sprintf(format, args...)}
 }
 
 // linked returns the link targets that joined the rules, as far as a protected

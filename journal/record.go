@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"os"
 	"slices"
 	"time"
 
@@ -25,6 +26,9 @@ type sessionRecord struct {
 	// Folder is the inode number of the folder that the journal was written
 	// into: a copy has another.
 	Folder uint64 `json:"folder"`
+	// Anchors are the inode numbers of the directories that paths are relative
+	// to. What git says of them can have been the session's doing.
+	Anchors map[string]uint64 `json:"anchors"`
 }
 
 type hostRecord struct {
@@ -123,6 +127,28 @@ func anchorNames() map[rules.Anchor]string {
 	return map[rules.Anchor]string{
 		rules.Root: "root", rules.CommonDir: "common_dir", rules.GitDir: "git_dir", rules.HooksDir: "hooks_dir",
 	}
+}
+
+// fixed are the anchors that stay where they were: the hooks folder is git's to
+// name again.
+func fixed() []rules.Anchor { return []rules.Anchor{rules.Root, rules.CommonDir, rules.GitDir} }
+
+// anchorInodes looks up the directories of a layout.
+func anchorInodes(layout rules.Layout) (map[string]uint64, error) {
+	inodes := make(map[string]uint64)
+	for _, anchor := range fixed() {
+		dir := layout.Dir(anchor)
+		if dir == "" {
+			continue
+		}
+		info, err := os.Stat(dir)
+		if err != nil {
+			return nil, err
+		}
+		inode, _ := inodeOfInfo(info)
+		inodes[anchorNames()[anchor]] = inode.Ino
+	}
+	return inodes, nil
 }
 
 func newPathRecord(p rules.Path) pathRecord {

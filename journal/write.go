@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"cage/internal/proc"
@@ -20,6 +21,10 @@ import (
 // folder held. When it returns the journal survives a power cut.
 func (j *Journal) Write(r Record) error {
 	j.record = r
+	var err error
+	if j.anchors, err = anchorInodes(r.Layout); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
 	if err := j.writeAll(time.Now()); err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
@@ -47,7 +52,7 @@ func (j *Journal) writeAll(now time.Time) error {
 		b.then()
 		return b.addPair(sessionName, sessionRecord{
 			Version: version, Session: j.record.Session, Started: j.record.Started,
-			Cage: newProcessRecord(j.host.self), Host: j.host.record(), Folder: j.inode.Ino,
+			Cage: newProcessRecord(j.host.self), Host: j.host.record(), Folder: j.inode.Ino, Anchors: j.anchors,
 		})
 	}); err != nil {
 		return err
@@ -102,31 +107,22 @@ func parts() []string {
 }
 
 // look returns what files look like on disk.
-func (j *Journal) look(names ...string) (map[string]os.FileInfo, error) {
-	seen := make(map[string]os.FileInfo)
+func (j *Journal) look(names ...string) (map[string]trace, error) {
+	seen := make(map[string]trace)
 	for _, name := range names {
 		info, err := j.dir.Lstat(name)
 		if err != nil {
 			return nil, err
 		}
-		seen[name] = info
+		seen[name] = traceOf(info)
 	}
 	return seen, nil
 }
 
 // stand reports whether files look on disk as they did.
-func (j *Journal) stand(was map[string]os.FileInfo) bool {
+func (j *Journal) stand(was map[string]trace) bool {
 	now, err := j.look(slices.Collect(maps.Keys(was))...)
-	if err != nil {
-		return false
-	}
-	for name, was := range was {
-		is := now[name]
-		if !os.SameFile(was, is) || was.Size() != is.Size() || !was.ModTime().Equal(is.ModTime()) || was.Mode() != is.Mode() {
-			return false
-		}
-	}
-	return true
+	return err == nil && maps.Equal(was, now)
 }
 
 // signEvery is how often a session in which nothing happens gives a sign of
@@ -169,13 +165,30 @@ func (j *Journal) Amend(e *snapshot.Entry) error {
 }
 
 // intact reports whether the folder and the parts that never change are those
-// that were written.
+// that were written, and nothing lies beside them: whoever reads the journal
+// would trust none of it otherwise.
 func (j *Journal) intact() bool {
 	info, err := os.Lstat(j.folder)
-	if err != nil || !sameInode(info, j.inode) {
+	if err != nil || !sameInode(info, j.inode) || private(j.folder) != nil {
 		return false
 	}
-	return j.stand(j.written)
+	return j.stand(j.written) && !j.crowded()
+}
+
+// crowded reports whether the folder holds something that this session did not
+// write. Where it cannot be listed nothing is known of that.
+func (j *Journal) crowded() bool {
+	names, err := j.names()
+	if err != nil {
+		var stranger *strangerError
+		return errors.As(err, &stranger)
+	}
+	for _, name := range names {
+		if n, ok := generationOf(strings.TrimSuffix(name, sideSuffix)); ok && n != j.generation && n != j.generation-1 {
+			return true
+		}
+	}
+	return false
 }
 
 // mend writes everything anew, in the folder that has its name.
@@ -190,19 +203,36 @@ func (j *Journal) mend() error {
 // lock.
 func (j *Journal) retake() error {
 	info, err := os.Lstat(j.folder)
-	if err == nil && sameInode(info, j.inode) && isAt(j.lock, filepath.Join(j.folder, lockName)) {
-		return nil
+	if err == nil && info.IsDir() {
+		err = j.makeFit()
+	} else if err == nil {
+		err = os.Remove(j.folder)
 	}
-	if err == nil && !info.IsDir() {
-		if err := os.Remove(j.folder); err != nil {
-			return err
-		}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if info != nil && sameInode(info, j.inode) && isAt(j.lock, filepath.Join(j.folder, lockName)) {
+		return nil
 	}
 	old := *j
 	if err := j.open(); err != nil {
 		return err
 	}
 	return old.Close()
+}
+
+// makeFit takes from the folder what would have it refused as nobody's.
+func (j *Journal) makeFit() error {
+	const ownerOnly = 0o700
+	if err := os.Chmod(j.folder, ownerOnly); err != nil {
+		return err
+	}
+	lock := filepath.Join(j.folder, lockName)
+	info, err := os.Lstat(lock)
+	if err == nil && privateFile(info) != nil {
+		err = os.RemoveAll(lock)
+	}
+	return err
 }
 
 // writeGeneration writes what changes under the next number and removes what

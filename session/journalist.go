@@ -18,6 +18,8 @@ type journalling struct {
 	// journalKept says that the journal is that of an earlier session, which
 	// this one leaves as it is.
 	journalKept bool
+	// noted is the note of an unfinished session, where its journal was found.
+	noted *unfinished
 	// common is held while the session guards the files that work trees share;
 	// elsewhere names their directory where another session does.
 	common     *journal.CommonLock
@@ -36,7 +38,7 @@ func (s *session) journalise() error {
 	publish, forget := s.note()
 	defer forget()
 	err := s.journal.Write(journal.Record{
-		Session: s.id, Started: s.started, Manifest: s.manifest, Store: s.store,
+		Session: s.id, Layout: s.layout, Started: s.started, Manifest: s.manifest, Store: s.store,
 		Rules: journal.Rules{
 			Git: s.inputs.Git, Config: s.inputs.Config, ManifestYAML: s.inputs.ManifestYAML, ManifestJSON: s.inputs.ManifestJSON,
 			Elsewhere: s.elsewhere, Overrides: s.inputs.Overrides, Exempt: s.inputs.Exempt, Joined: s.joined,
@@ -64,14 +66,17 @@ func (s *session) closeJournal() {
 	if s.journal == nil {
 		return
 	}
+	var err error
+	if s.journalled {
+		// First, so that a kill before the journal is gone leaves one that the
+		// next start finds, and none that it misses.
+		err = s.unnote()
+	}
 	end := s.journal.Remove
 	if s.journalKept {
 		end = s.journal.Close
 	}
-	err := end()
-	if err == nil && s.journalled {
-		err = s.unnote()
-	}
+	err = errors.Join(err, end())
 	if s.common != nil {
 		err = errors.Join(err, s.common.Release())
 	}

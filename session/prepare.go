@@ -62,7 +62,7 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	env := variables(s.Env)
 	broken := s.survey(ctx, s.dir, env["PATH"])
-	if broken != nil && !s.standAsNoted() {
+	if !s.standAsNoted(broken != nil) && broken != nil {
 		return broken
 	}
 	s.places = choosePlaces(s.layout, env)
@@ -74,8 +74,8 @@ func (s *session) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if restored || broken != nil {
-		if err := s.survey(ctx, s.dir, env["PATH"]); err != nil {
+	if restored || s.noted != nil {
+		if err := s.settleDown(ctx, env); err != nil {
 			return err
 		}
 	}
@@ -96,6 +96,27 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	s.announce()
 	return nil
+}
+
+// settleDown asks git again where the root is, now that an earlier session's
+// files are back, and moves the lock there where that is another place.
+func (s *session) settleDown(ctx context.Context, env map[string]string) error {
+	held := s.journalFolder()
+	if err := s.survey(ctx, s.dir, env["PATH"]); err != nil {
+		return err
+	}
+	s.noted = nil
+	if s.journalKept || s.journalFolder() == held {
+		return nil
+	}
+	s.closeJournal()
+	recovered := s.recovered
+	s.journalling = journalling{}
+	_, err := s.takeOver(ctx, Ask)
+	if s.recovered == nil {
+		s.recovered = recovered
+	}
+	return err
 }
 
 // whereabouts returns the current directory, and opens that of the report

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,20 +51,20 @@ const (
 // that did not end. It reports whether files were put back, so that what git
 // says has to be asked again.
 func (s *session) takeOver(ctx context.Context, decision Decision) (restored bool, err error) {
-	j, left, err := journal.Acquire(journal.Folder(s.layout, s.temp))
-	if err != nil {
-		return false, journalRefusal(err)
-	}
-	s.journal = j
-	if err := s.shareCommon(); err != nil {
+	r := &recovery{session: s, decision: decision}
+	if err := r.acquire(s.journalFolder()); err != nil {
 		return false, err
 	}
-	if left == nil {
-		s.noteLost()
-		return false, nil
+	if err := s.shareCommon(); err != nil {
+		return false, journalRefusal(err)
+	}
+	if r.left == nil {
+		return false, s.missed()
 	}
 	s.journalKept = true
-	r := &recovery{session: s, left: left, decision: decision}
+	if err := r.verify(); err != nil {
+		return false, err
+	}
 	if err := r.endProcesses(); err != nil {
 		return false, err
 	}
@@ -77,37 +77,28 @@ func (s *session) takeOver(ctx context.Context, decision Decision) (restored boo
 		return false, nil
 	}
 	s.journalKept = false
-	return true, errors.Join(j.Discard(), s.unnote())
+	return true, errors.Join(s.unnote(), s.journal.Discard())
 }
 
-// noteLost says that an earlier session did not end and left no journal: what
-// it protected cannot be put back.
-func (s *session) noteLost() {
+// missed says what became of an earlier session that left no journal, if one is
+// known that did not end.
+func (s *session) missed() error {
 	note, err := recall(s.layout.Root)
 	switch {
 	case err != nil:
 		s.warnings = append(s.warnings, err.Error())
-	case note != nil:
+	case note == nil:
+	case note.runs():
+		return journalRefusal(&journal.ActiveError{Folder: note.folder(), Cage: note.cage()})
+	case s.journal.Remains():
+		s.journalKept = true
+		return journalRefusal(&journal.CorruptError{Folder: note.folder(), Reason: "a part of it is gone"})
+	default:
 		s.recovered = &report.Recovery{Lost: true, Session: note.Session}
 		s.warnings = append(s.warnings, "the earlier session "+note.Session+
 			" did not end and its journal is gone: nothing it protected could be put back; look at the protected files before you go on")
 	}
-}
-
-// standAsNoted takes the directories of an unfinished session for a root where
-// git gives no answer, which may be that session's doing.
-func (s *session) standAsNoted() bool {
-	note, err := recall(s.layout.Root)
-	if err != nil || note == nil {
-		return false
-	}
-	for _, dir := range []string{note.CommonDir, note.GitDir} {
-		if info, err := os.Lstat(dir); dir != "" && (err != nil || !info.IsDir()) {
-			return false
-		}
-	}
-	s.layout = note.layoutOf()
-	return true
+	return nil
 }
 
 // shareCommon takes charge of the files that the work trees share, unless a
@@ -138,7 +129,7 @@ func journalRefusal(err error) error {
 		return refusal(codeCorrupt,
 			"look into the folder, put back by hand what you need, then remove it: rm -r "+report.Quote(corrupt.Folder), err)
 	default:
-		return err
+		return refusal(codeJournal, "make room on the disk, and the git directory writable", err)
 	}
 }
 
@@ -148,6 +139,79 @@ type recovery struct {
 	left     *journal.Interrupted
 	decision Decision
 	ended    int
+	// hooksMoved says that git's answer where the hooks folder is may have been
+	// the session's doing.
+	hooksMoved bool
+}
+
+// acquire takes the lock, and what an earlier session left. Where somebody holds
+// it whose cage is gone, that is ended if it is the session's.
+func (r *recovery) acquire(folder string) error {
+	j, left, err := journal.Acquire(folder)
+	var active *journal.ActiveError
+	if errors.As(err, &active) && active.Dead {
+		if err := r.endHolders(folder); err != nil {
+			return err
+		}
+		if j, left, err = journal.Acquire(folder); errors.As(err, &active) && active.Dead {
+			return heldBySomebody(folder, active)
+		}
+	}
+	if err != nil {
+		return journalRefusal(err)
+	}
+	r.session.journal, r.left = j, left
+	return nil
+}
+
+// endHolders ends what is left of the session whose lock somebody holds. The
+// journal, not the lock, says whether its cage lives: anybody can sign a lock.
+func (r *recovery) endHolders(folder string) error {
+	left, err := journal.Peek(folder)
+	if err != nil {
+		return journalRefusal(err)
+	}
+	if left == nil || !left.SameBoot || !left.SamePIDs {
+		return nil
+	}
+	if left.Cage.Alive() {
+		return journalRefusal(&journal.ActiveError{Folder: folder, Cage: left.Cage})
+	}
+	r.left = left
+	if err := r.verify(); err != nil {
+		return err
+	}
+	return r.endProcesses()
+}
+
+// heldBySomebody says who holds the lock of a session that is gone.
+func heldBySomebody(folder string, active *journal.ActiveError) error {
+	var holders []string
+	for _, p := range proc.Holding(filepath.Join(folder, "lock")) {
+		holders = append(holders, fmt.Sprintf("%d (%s)", p.PID, report.Quote(p.Name)))
+	}
+	if len(holders) == 0 {
+		return journalRefusal(active)
+	}
+	return refusal(codeActive, "end it, then start again",
+		fmt.Errorf("%w: process %s", active, strings.Join(holders, ", ")))
+}
+
+// verify refuses a journal that does not fit before anything is done by it.
+func (r *recovery) verify() error {
+	_, _, err := r.left.Build(r.fixedLayout(), r.session.elsewhere)
+	if err != nil {
+		return journalRefusal(err)
+	}
+	return nil
+}
+
+// fixedLayout is the layout without the hooks folder: where that is stands in
+// git's config, which the session may have changed.
+func (r *recovery) fixedLayout() rules.Layout {
+	layout := r.session.layout
+	layout.HooksDir = ""
+	return layout
 }
 
 // endProcesses ends what the session left running. Whatever refuses to end
@@ -156,13 +220,9 @@ func (r *recovery) endProcesses() error {
 	if !r.left.SameBoot || !r.left.SamePIDs {
 		return nil
 	}
-	above, err := proc.Ancestors()
-	if err != nil {
-		return err
-	}
 	hit := make(map[proc.ID]bool)
 	for round := 0; ; round++ {
-		ids, err := r.living(above, hit)
+		ids, err := r.living(hit)
 		if err != nil {
 			return err
 		}
@@ -186,20 +246,21 @@ const (
 	strayPatience = 10 * time.Second
 )
 
-// living lists what of the session still lives: recorded processes by their
-// start time, and those that carry its name.
-func (r *recovery) living(above map[int]bool, hit map[proc.ID]bool) ([]proc.ID, error) {
-	var ids []proc.ID
-	for _, id := range r.left.Processes {
-		if !above[id.PID] && !hit[id] && id.Alive() {
-			hit[id] = true
-			ids = append(ids, id)
-		}
-	}
-	strays, err := proc.Strays(sessionVariable+"="+r.left.Session, r.left.Cage.Start)
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+// living lists what of the session still lives. A recorded process that is
+// evidently not of it makes the journal implausible.
+func (r *recovery) living(hit map[proc.ID]bool) ([]proc.ID, error) {
+	strays, doubtful, err := proc.Strays(r.left.Processes, sessionVariable+"="+r.left.Session, r.left.Cage.Start)
+	if err != nil {
 		return nil, err
 	}
+	if len(doubtful) > 0 {
+		p := doubtful[0]
+		return nil, journalRefusal(&journal.CorruptError{
+			Folder: r.session.journalFolder(),
+			Reason: fmt.Sprintf("it names process %d (%s), which does not look like one of its session", p.PID, report.Quote(p.Name)),
+		})
+	}
+	var ids []proc.ID
 	for _, p := range strays {
 		if !hit[p.ID] {
 			hit[p.ID] = true
@@ -225,14 +286,18 @@ func (r *recovery) putBack(ctx context.Context) (*report.Recovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	late := r.worked(rows)
+	if r.hooksMoved = movesHooks(rows); r.hooksMoved {
+		rows = slices.DeleteFunc(rows, inHooksDir)
+	}
 	switch {
 	case r.decision == Keep:
 		rows, err = r.keepWork(rows)
-	case r.decision == Ask && len(late) > 0:
-		return nil, r.stale(late)
-	case !r.session.ReportOnly:
-		rows, err = r.restore(ctx)
+	case r.session.ReportOnly:
+		err = r.refuseLate(rows)
+	default:
+		if err = errors.Join(r.refuseShared(rows), r.refuseLate(rows)); err == nil {
+			rows, err = r.restore(ctx)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -240,17 +305,63 @@ func (r *recovery) putBack(ctx context.Context) (*report.Recovery, error) {
 	return r.document(rows), r.complete(rows)
 }
 
-// complete refuses to go on with a file that could not be put back: the next
-// baseline would take it as it is.
-func (r *recovery) complete(rows []guard.Row) error {
+// movesHooks reports whether git's control files changed, so that what git says
+// of the hooks folder may be the session's doing.
+func movesHooks(rows []guard.Row) bool {
+	return slices.ContainsFunc(rows, func(row guard.Row) bool {
+		return row.Verdict.Rule == rules.GitControl && !inHooksDir(row)
+	})
+}
+
+func inHooksDir(row guard.Row) bool { return row.Path.Anchor == rules.HooksDir }
+
+// refuseLate refuses where somebody worked on a file since, and nobody decided.
+func (r *recovery) refuseLate(rows []guard.Row) error {
+	if late := r.worked(rows); r.decision == Ask && len(late) > 0 {
+		return r.stale(late)
+	}
+	return nil
+}
+
+// refuseShared refuses while another session guards what this one would have to
+// put back: the journal must not go before that is done.
+func (r *recovery) refuseShared(rows []guard.Row) error {
+	if r.left.GuardedElsewhere() {
+		return nil
+	}
 	for _, row := range rows {
-		if row.Outcome == guard.RevertFailed {
-			return refusal(codeIncomplete, "remove what the error code names, then start again: the journal stays",
-				fmt.Errorf("a file of an interrupted session cannot be put back: %s: %s",
-					report.Quote(display(r.session.layout, row.Path)), row.Code))
+		if row.Note == guard.GuardedElsewhere {
+			return refusal(codeActive, "wait until that session has ended, then start again",
+				fmt.Errorf("an interrupted session left %s changed, which a session in another work tree guards now",
+					report.Quote(display(r.session.layout, row.Path))))
 		}
 	}
 	return nil
+}
+
+// complete refuses to go on with files that could not be put back: the next
+// baseline would take them as they are.
+func (r *recovery) complete(rows []guard.Row) error {
+	var names []string
+	for _, row := range rows {
+		if row.Outcome == guard.RevertFailed {
+			names = append(names, report.Quote(display(r.session.layout, row.Path))+": "+row.Code)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return refusal(codeIncomplete, "remove what the error code names, then start again: the journal stays",
+		errors.New("files of an interrupted session cannot be put back: "+enumerate(names)))
+}
+
+// enumerate joins names, the first of many.
+func enumerate(names []string) string {
+	const most = 20
+	if more := len(names) - most; more > 0 {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // keepWork leaves the files as they are and stores what the session had found
@@ -283,25 +394,41 @@ func (r *recovery) keepWork(rows []guard.Row) ([]guard.Row, error) {
 func (r *recovery) restore(ctx context.Context) ([]guard.Row, error) {
 	s := r.session
 	r.adoptQuarantine()
-	first := s.layout
-	first.HooksDir = ""
-	rows, err := r.sweep(ctx, first, true)
+	rows, err := r.sweep(ctx, r.fixedLayout(), true)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.complete(rows); err != nil {
 		return nil, err
 	}
 	if err := s.survey(ctx, s.dir, variables(s.Env)["PATH"]); err != nil {
 		return nil, err
 	}
-	if s.layout.HooksDir == "" {
-		return rows, nil
+	more, err := r.restoreHooks(ctx)
+	return append(rows, more...), err
+}
+
+// restoreHooks does the same for a hooks folder outside.
+func (r *recovery) restoreHooks(ctx context.Context) ([]guard.Row, error) {
+	s := r.session
+	switch {
+	case !r.left.Has(rules.HooksDir):
+		return nil, nil
+	case s.layout.HooksDir == "":
+		return nil, refusal(codeIncomplete, "make the folder again that core.hooksPath names, then start again: the journal stays",
+			errors.New("git's hooks of an interrupted session cannot be put back: their folder is gone"))
 	}
-	more, err := r.sweep(ctx, s.layout, true)
-	for _, row := range more {
-		if row.Path.Anchor == rules.HooksDir {
-			rows = append(rows, row)
+	if r.hooksMoved {
+		rows, err := r.sweep(ctx, s.layout, false)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.refuseLate(slices.DeleteFunc(rows, func(row guard.Row) bool { return !inHooksDir(row) })); err != nil {
+			return nil, err
 		}
 	}
-	return rows, err
+	rows, err := r.sweep(ctx, s.layout, true)
+	return slices.DeleteFunc(rows, func(row guard.Row) bool { return !inHooksDir(row) }), err
 }
 
 // sweep compares everything with the session's baseline and, if asked, restores
@@ -385,19 +512,23 @@ func (r *recovery) worked(rows []guard.Row) []rules.Path {
 
 // newest returns the latest time that anything about a path changed: of itself
 // and of the directories between it and its anchor. If it is gone, of the
-// directory it was in too, whichever that is.
+// directory that it, or what it was in, is gone from too, whichever that is.
 func (r *recovery) newest(p rules.Path) time.Time {
 	layout := r.session.layout
 	newest, exists := changed(layout.Abs(p))
-	if !exists {
-		newest, _ = changed(layout.Abs(p.Dir()))
-	}
-	for dir := p.Dir(); dir.Rel != ""; dir = dir.Dir() {
-		if at, ok := changed(layout.Abs(dir)); ok && at.After(newest) {
+	for dir := p.Dir(); ; dir = dir.Dir() {
+		if dir.Rel == "" && exists {
+			return newest
+		}
+		at, stands := changed(layout.Abs(dir))
+		if at.After(newest) {
 			newest = at
 		}
+		if dir.Rel == "" {
+			return newest
+		}
+		exists = exists || stands
 	}
-	return newest
 }
 
 func changed(path string) (time.Time, bool) {
@@ -410,17 +541,13 @@ func changed(path string) (time.Time, bool) {
 
 // stale refuses to write over somebody's later work.
 func (r *recovery) stale(late []rules.Path) error {
-	const most = 20
 	var names []string
-	for _, p := range late[:min(most, len(late))] {
+	for _, p := range late {
 		names = append(names, report.Quote(display(r.session.layout, p)))
-	}
-	if more := len(late) - most; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return refusal(codeStale, "decide with: cage review --recover restore|keep",
 		fmt.Errorf("an interrupted session left protected files changed, and somebody has worked on them since: %s",
-			strings.Join(names, ", ")))
+			enumerate(names)))
 }
 
 func (r *recovery) document(rows []guard.Row) *report.Recovery {

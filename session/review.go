@@ -64,7 +64,8 @@ func (s *session) locate(ctx context.Context) error {
 		return fmt.Errorf("take charge of child processes: %w", err)
 	}
 	env := variables(s.Env)
-	if broken := s.survey(ctx, s.dir, env["PATH"]); broken != nil && !s.standAsNoted() {
+	broken := s.survey(ctx, s.dir, env["PATH"])
+	if !s.standAsNoted(broken != nil) && broken != nil {
 		return broken
 	}
 	s.places = choosePlaces(s.layout, env)
@@ -72,14 +73,15 @@ func (s *session) locate(ctx context.Context) error {
 }
 
 // Locate returns where a session started in the current directory would stand,
-// and the temporary directory it would use. An error is a *Refusal.
-func Locate(ctx context.Context, env []string) (layout rules.Layout, temp string, err error) {
+// and the folder in which it would look for an earlier session's journal. An
+// error is a *Refusal.
+func Locate(ctx context.Context, env []string) (layout rules.Layout, journal string, err error) {
 	s := &session{Options: Options{Env: env}}
 	defer s.ground.close()
 	if err := s.locate(ctx); err != nil {
 		return rules.Layout{}, "", s.refuse(err)
 	}
-	return s.layout, s.temp, nil
+	return s.layout, s.journalFolder(), nil
 }
 
 // closeGround lets go of the root: what a recovery leaves is no session.

@@ -141,7 +141,7 @@ func (s *session) endStrays(ended *halt.Ended) {
 		return
 	}
 	for range strayRounds {
-		strays, err := proc.Strays(sessionVariable+"="+s.id, self.Start)
+		strays, _, err := proc.Strays(nil, sessionVariable+"="+s.id, self.Start)
 		if err != nil || len(strays) == 0 {
 			return
 		}

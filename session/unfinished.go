@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 
+	"cage/internal/proc"
+	"cage/journal"
 	"cage/rules"
 	"cage/snapshot"
 
@@ -25,7 +27,22 @@ type unfinished struct {
 	Root      string `json:"root"`
 	CommonDir string `json:"common_dir"`
 	GitDir    string `json:"git_dir"`
+	// Temp is the temporary directory, which the next start may have elsewhere.
+	Temp string `json:"temp"`
+	// PID and Start are the cage's own.
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`
 }
+
+// folder is where the session's journal lies.
+func (u *unfinished) folder() string { return journal.Folder(u.layoutOf(), u.Temp) }
+
+// runs reports whether the session's cage lives, as far as that can be told.
+func (u *unfinished) runs() bool {
+	return u.Start != 0 && u.cage().Alive()
+}
+
+func (u *unfinished) cage() proc.ID { return proc.ID{PID: u.PID, Start: u.Start} }
 
 // unfinishedFile returns where the note about the session in a root lies.
 func unfinishedFile(root string) (string, error) {
@@ -35,6 +52,48 @@ func unfinishedFile(root string) (string, error) {
 	}
 	key := snapshot.IDOf([]byte(root)).String()[:16]
 	return filepath.Join(entry.HomeDir, ".local/state/cage/roots", key), nil
+}
+
+// standAsNoted takes the directories of an unfinished session in the place of
+// those that were found, where its journal lies in them: that git gives no
+// answer, or another one, may be that session's doing. Looked at are the root
+// and what lies between it and the current directory; outside git all above,
+// which may have been a root.
+func (s *session) standAsNoted(broken bool) bool {
+	dir, err := filepath.EvalSymlinks(s.dir)
+	if err != nil {
+		return false
+	}
+	inside := broken || s.layout.CommonDir != ""
+	for {
+		if note, err := recall(dir); err == nil && note != nil && (dir == s.layout.Root || note.CommonDir != "") {
+			if _, err := os.Lstat(note.folder()); err == nil {
+				s.take(note)
+				return true
+			}
+		}
+		if inside && dir == s.layout.Root || dir == filepath.Dir(dir) {
+			return false
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// take stands where a session stood. Git's answers stay those of what was found
+// only where that is the same.
+func (s *session) take(note *unfinished) {
+	s.noted = note
+	if was := note.layoutOf(); was.Root != s.layout.Root || was.CommonDir != s.layout.CommonDir || was.GitDir != s.layout.GitDir {
+		s.layout, s.repo = was, nil
+	}
+}
+
+// journalFolder is where an earlier session's journal is looked for.
+func (s *session) journalFolder() string {
+	if s.noted != nil {
+		return s.noted.folder()
+	}
+	return journal.Folder(s.layout, s.temp)
 }
 
 // recall reads the note about a root; nil where there is none.
@@ -92,8 +151,13 @@ func (s *session) prepareNote() (*renameio.PendingFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	self, err := proc.Self()
+	if err != nil {
+		return nil, err
+	}
 	data, err := json.Marshal(unfinished{
 		Session: s.id, Root: s.layout.Root, CommonDir: s.layout.CommonDir, GitDir: s.layout.GitDir,
+		Temp: s.temp, PID: self.PID, Start: self.Start,
 	})
 	if err != nil {
 		return nil, err
@@ -127,8 +191,7 @@ func (s *session) unnote() error {
 	return nil
 }
 
-// layoutOf returns where the session's directories stood, for a root where git
-// gives no answer any more.
+// layoutOf returns where the session's directories stood.
 func (u *unfinished) layoutOf() rules.Layout {
 	return rules.Layout{Root: u.Root, CommonDir: u.CommonDir, GitDir: u.GitDir}
 }

@@ -32,11 +32,11 @@ func newDoctor(code *int) *cobra.Command {
 }
 
 func examine(ctx context.Context, asJSON bool) (int, error) {
-	layout, temp, err := session.Locate(ctx, os.Environ())
+	layout, journal, err := session.Locate(ctx, os.Environ())
 	if err != nil {
 		return 0, err
 	}
-	found, err := doctor.Leftovers(layout, temp)
+	found, err := doctor.Leftovers(layout, journal)
 	if err != nil {
 		return 0, err
 	}

@@ -40,11 +40,11 @@ type Leftover struct {
 	Fix  string `json:"fix"`
 }
 
-// Leftovers looks for what sessions left in the directories of a layout, with
-// temp as the temporary directory.
-func Leftovers(layout rules.Layout, temp string) ([]Leftover, error) {
+// Leftovers looks for what sessions left in the directories of a layout and in
+// the folder of their journal.
+func Leftovers(layout rules.Layout, folder string) ([]Leftover, error) {
 	var found []Leftover
-	left, err := inJournal(journal.Folder(layout, temp))
+	left, err := inJournal(folder)
 	if err != nil {
 		return nil, err
 	}

@@ -11,22 +11,84 @@ import (
 // after the clock tick given, were adopted by pid 1 or by a service manager
 // below it, and are none of this program's ancestors. Processes whose
 // environment cannot be read belong to somebody else.
-func Strays(entry string, after uint64) ([]Process, error) {
+//
+// Recorded are processes that the keeper had seen. They may have parents
+// elsewhere, and may have shed the entry if they were adopted or are children
+// of others that count. Of those that live the rest is doubtful: the record is
+// the only one to say that they are of the run.
+func Strays(recorded []ID, entry string, after uint64) (strays, doubtful []Process, err error) {
 	all, err := table()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	above := ancestors(all)
-	var strays []Process
+	counted := make(map[int]bool)
+	count := func(s stat) {
+		counted[s.pid] = true
+		strays = append(strays, s.process())
+	}
 	for pid, s := range all {
 		if above[pid] || s.start <= after || !s.live() || !adopter(all, s.parent) {
 			continue
 		}
 		if carries(pid, entry) && s.unchanged() {
-			strays = append(strays, s.process())
+			count(s)
 		}
 	}
-	return strays, nil
+	open := make(map[ID]stat)
+	for _, id := range recorded {
+		if s, ok := all[id.PID]; ok && s.start == id.Start && s.live() && !above[id.PID] && !counted[id.PID] {
+			open[id] = s
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		for id, s := range open {
+			if s.start >= after && (adopter(all, s.parent) || counted[s.parent] || carries(id.PID, entry)) && s.unchanged() {
+				count(s)
+				delete(open, id)
+				grown = true
+			}
+		}
+	}
+	for id, s := range open {
+		if id.Alive() {
+			doubtful = append(doubtful, s.process())
+		}
+	}
+	return strays, doubtful, nil
+}
+
+// Holding lists the processes that have a file open under that path, as far as
+// this user may see it.
+func Holding(path string) []Process {
+	all, err := table()
+	if err != nil {
+		return nil
+	}
+	var holding []Process
+	for pid, s := range all {
+		if pid != os.Getpid() && opened(pid, path) {
+			holding = append(holding, s.process())
+		}
+	}
+	return holding
+}
+
+// opened reads links only: to look at what they lead to could wait forever, on a
+// dead network for one.
+func opened(pid int, path string) bool {
+	folder := "/proc/" + strconv.Itoa(pid) + "/fd/"
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return false
+	}
+	for _, entry := range entries {
+		if link, err := os.Readlink(folder + entry.Name()); err == nil && link == path {
+			return true
+		}
+	}
+	return false
 }
 
 // Ancestors returns this process and those above it.
