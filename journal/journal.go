@@ -82,6 +82,10 @@ type CorruptError struct {
 	Reason string
 }
 
+// PartGone is the reason where a session is known not to have ended, and what
+// it left is no whole journal.
+const PartGone = "a part of it is gone"
+
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("the journal of an earlier session in %s cannot be trusted: %s", e.Folder, e.Reason)
 }

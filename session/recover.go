@@ -92,7 +92,7 @@ func (s *session) missed() error {
 		return journalRefusal(&journal.ActiveError{Folder: note.folder(), Cage: note.cage()})
 	case s.journal.Remains():
 		s.journalKept = true
-		return journalRefusal(&journal.CorruptError{Folder: note.folder(), Reason: "a part of it is gone"})
+		return journalRefusal(&journal.CorruptError{Folder: note.folder(), Reason: journal.PartGone})
 	default:
 		s.recovered = &report.Recovery{Lost: true, Session: note.Session}
 		s.warnings = append(s.warnings, "the earlier session "+note.Session+

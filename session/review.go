@@ -72,16 +72,27 @@ func (s *session) locate(ctx context.Context) error {
 	return nil
 }
 
-// Locate returns where a session started in the current directory would stand,
-// and the folder in which it would look for an earlier session's journal. An
-// error is a *Refusal.
-func Locate(ctx context.Context, env []string) (layout rules.Layout, journal string, err error) {
+// Place is where a session started in the current directory would stand.
+type Place struct {
+	Layout rules.Layout
+	// Journal is the folder in which it would look for an earlier session's.
+	Journal string
+	// Missed names a session that is known there, has not ended and does not run.
+	Missed string
+}
+
+// Locate returns the place of the current directory. An error is a *Refusal.
+func Locate(ctx context.Context, env []string) (Place, error) {
 	s := &session{Options: Options{Env: env}}
 	defer s.ground.close()
 	if err := s.locate(ctx); err != nil {
-		return rules.Layout{}, "", s.refuse(err)
+		return Place{}, s.refuse(err)
 	}
-	return s.layout, s.journalFolder(), nil
+	place := Place{Layout: s.layout, Journal: s.journalFolder()}
+	if note, err := recall(s.layout.Root); err == nil && note != nil && !note.runs() {
+		place.Missed = note.Session
+	}
+	return place, nil
 }
 
 // closeGround lets go of the root: what a recovery leaves is no session.

@@ -32,16 +32,16 @@ func newDoctor(code *int) *cobra.Command {
 }
 
 func examine(ctx context.Context, asJSON bool) (int, error) {
-	layout, journal, err := session.Locate(ctx, os.Environ())
+	place, err := session.Locate(ctx, os.Environ())
 	if err != nil {
 		return 0, err
 	}
-	found, err := doctor.Leftovers(layout, journal)
+	found, err := doctor.Leftovers(place.Layout, place.Journal, place.Missed)
 	if err != nil {
 		return 0, err
 	}
 	if asJSON {
-		err = printJSON(map[string]any{"root": layout.Root, "leftovers": append([]doctor.Leftover{}, found...)})
+		err = printJSON(map[string]any{"root": place.Layout.Root, "leftovers": append([]doctor.Leftover{}, found...)})
 	} else {
 		printLeftovers(found)
 	}

@@ -35,15 +35,25 @@ setsid sleep 1000 >/dev/null 2>&1 & echo $! >../detached
 (trap '' TERM; exec sleep 1000 >/dev/null 2>&1) & echo $! >../deaf
 `
 
-// murder tampers where the cage cannot see it, and kills it.
-const murder = `
+// standStill stops the cage and waits until it has: a signal reaches its threads
+// one after the other.
+const standStill = `
 kill -STOP $PPID
-echo evil >>.env
-rm -r .github
-echo evil >.env.new
+while grep -hq '^State:.[^T]' /proc/$PPID/task/*/status; do :; done
+`
+
+// die kills the cage and does no more.
+const die = `
 kill -KILL $PPID
 exec sleep 1000 >/dev/null 2>&1
 `
+
+// murder tampers where the cage cannot see it, and kills it.
+const murder = standStill + `
+echo evil >>.env
+rm -r .github
+echo evil >.env.new
+` + die
 
 // newInterrupted has the session of a field killed in the middle of its work.
 func newInterrupted(t *testing.T, flags ...string) *interrupted {

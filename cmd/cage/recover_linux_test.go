@@ -39,8 +39,7 @@ func TestKilledSessionIsRecovered(t *testing.T) {
 func TestYoungSurvivorsAreFound(t *testing.T) {
 	t.Parallel()
 	f := newField(t)
-	i := f.interrupt(filepath.Join(f.repo, ".git"), `
-kill -STOP $PPID
+	i := f.interrupt(filepath.Join(f.repo, ".git"), standStill+`
 setsid sh -c 'trap "setsid sleep 1000 & setsid sleep 1000 & exit" TERM; echo $$ >../detached; while :; do sleep 0.01; done' >/dev/null 2>&1 &
 while [ ! -s ../detached ]; do sleep 0.01; done
 `+murder, "--watch-interval", "1h")
@@ -140,8 +139,7 @@ func TestKilledSessionInALinkedWorktree(t *testing.T) {
 	linked.write(".env", dotenv)
 	linked.write("../repo/.git/hooks/pre-commit", "#!/bin/sh\n")
 	config := linked.read("../repo/.git/config")
-	i := linked.interrupt(filepath.Join(main, ".git/worktrees/linked"), `
-kill -STOP $PPID
+	i := linked.interrupt(filepath.Join(main, ".git/worktrees/linked"), standStill+`
 git config core.hooksPath /nowhere
 echo evil >../repo/.git/hooks/pre-commit
 echo evil >../repo/.git/worktrees/linked/commondir

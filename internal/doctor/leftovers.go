@@ -25,6 +25,8 @@ const (
 	Interrupted Kind = "interrupted"
 	// Corrupt is a journal that cannot be trusted.
 	Corrupt Kind = "corrupt"
+	// Lost is a session that did not end and whose journal is gone.
+	Lost Kind = "lost"
 	// Quarantine is a folder with displaced versions that were not copied.
 	Quarantine Kind = "quarantine"
 )
@@ -41,10 +43,11 @@ type Leftover struct {
 }
 
 // Leftovers looks for what sessions left in the directories of a layout and in
-// the folder of their journal.
-func Leftovers(layout rules.Layout, folder string) ([]Leftover, error) {
+// the folder of their journal. Missed names a session that is known not to have
+// ended; it is empty where none is.
+func Leftovers(layout rules.Layout, folder, missed string) ([]Leftover, error) {
 	var found []Leftover
-	left, err := inJournal(folder)
+	left, err := inJournal(folder, missed)
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +72,9 @@ func Leftovers(layout rules.Layout, folder string) ([]Leftover, error) {
 }
 
 // inJournal looks at the journal's folder without making one.
-func inJournal(folder string) (*Leftover, error) {
+func inJournal(folder, missed string) (*Leftover, error) {
 	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return lost(folder, missed), nil
 	}
 	j, left, err := journal.Acquire(folder)
 	var active *journal.ActiveError
@@ -80,20 +83,37 @@ func inJournal(folder string) (*Leftover, error) {
 	case errors.As(err, &active):
 		return &Leftover{Kind: Running, Place: folder, Text: active.Error()}, nil
 	case errors.As(err, &corrupt):
-		return &Leftover{
-			Kind: Corrupt, Place: folder, Text: corrupt.Error(),
-			Fix: "look into the folder, put back by hand what you need, then remove it",
-		}, nil
+		return untrusted(corrupt), nil
 	case err != nil:
 		return nil, err
+	case left == nil && missed != "" && j.Remains():
+		return untrusted(&journal.CorruptError{Folder: folder, Reason: journal.PartGone}), j.Close()
 	case left == nil:
-		return nil, j.Remove() // a writer was killed before there was a journal
+		return lost(folder, missed), j.Close() // or a writer was killed before there was a journal
 	}
 	return &Leftover{
 		Kind: Interrupted, Place: folder,
 		Text: fmt.Sprintf("session %s was interrupted; it last lived at %s", left.Session, left.LastSign.Format("2006-01-02 15:04:05")),
 		Fix:  "the next session here puts its files back; or decide with: cage review --recover restore|keep",
 	}, j.Close()
+}
+
+func untrusted(corrupt *journal.CorruptError) *Leftover {
+	return &Leftover{
+		Kind: Corrupt, Place: corrupt.Folder, Text: corrupt.Error(),
+		Fix: "look into the folder, put back by hand what you need, then remove it",
+	}
+}
+
+func lost(folder, missed string) *Leftover {
+	if missed == "" {
+		return nil
+	}
+	return &Leftover{
+		Kind: Lost, Place: folder,
+		Text: fmt.Sprintf("session %s did not end and its journal is gone: nothing it protected can be put back", missed),
+		Fix:  "look at the protected files; the next session here says so once more and goes on",
+	}
 }
 
 // inQuarantine lists sessions whose displaced versions still lie in the git

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// work is what a person does the next day.
+const (
+	ownEnv      = "A=mine\n"
+	ownWorkflow = "on: mine\n"
+)
+
+// newLeftOvernight is a session that was killed yesterday, whose files a person
+// has worked on since. One of its processes still runs.
+func newLeftOvernight(t *testing.T) *interrupted {
+	t.Helper()
+	f := newField(t)
+	i := f.interrupt(filepath.Join(f.repo, ".git"), survivors+murder)
+	i.lastLived(24 * time.Hour)
+	i.write(".env", ownEnv)
+	i.write(".github/workflows/ci.yml", ownWorkflow)
+	return i
+}
+
+func (i *interrupted) asPersonLeft() {
+	i.t.Helper()
+	i.whole(".env", ownEnv)
+	i.whole(".github/workflows/ci.yml", ownWorkflow)
+	i.whole(".env.new", "evil\n")
+}
+
+// review decides about an interrupted session.
+func (i *interrupted) review(decision string) *run {
+	i.t.Helper()
+	r := i.prepare("cage", "review", "--recover", decision)
+	r.begin()
+	r.exits(0)
+	return r
+}
+
+// Promise: nothing that somebody worked on since is touched by a recovery; what
+// the session left running is ended all the same. A person decides, and both
+// sides are kept whatever they decide. Then the next start works.
+func TestLaterWorkIsNotTouched(t *testing.T) {
+	t.Run("restore", func(t *testing.T) {
+		t.Parallel()
+		i := newLeftOvernight(t)
+		for range 2 {
+			i.refusesToStart("GXT_CAGE_RECOVERY_STALE", "cage review --recover restore|keep", ".env", ".env.new", ".github/workflows/ci.yml")
+			i.asPersonLeft()
+			i.gone()
+		}
+		i.review("restore").says("cage: recovered an interrupted session " + i.session + ": 3 files put back")
+		i.unharmed()
+		i.cleared()
+		i.stored(ownEnv, ownWorkflow, "evil\n")
+		i.next(0)
+		i.wants("recovery=null", "changes=[]")
+	})
+	t.Run("keep", func(t *testing.T) {
+		t.Parallel()
+		i := newLeftOvernight(t)
+		i.refusesToStart("GXT_CAGE_RECOVERY_STALE")
+		r := i.review("keep")
+		r.says("cage: recovered an interrupted session " + i.session)
+		r.says("3 files left as they are")
+		i.asPersonLeft()
+		i.stored(dotenv, workflow)
+		i.next(0)
+		i.wants("recovery=null", "changes=[]")
+		i.asPersonLeft()
+	})
+	t.Run("decided at once", func(t *testing.T) {
+		t.Parallel()
+		i := newLeftOvernight(t)
+		i.review("keep")
+		i.gone()
+		i.asPersonLeft()
+	})
+}
+
+// Promise: so it is for what somebody removed since, with all that was around it,
+// and for a clock that cannot be right.
+func TestWorkIsSeenInWhateverIsLeftOfIt(t *testing.T) {
+	t.Run("removed with its directories", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		i := f.interrupt(filepath.Join(f.repo, ".git"), standStill+die)
+		i.lastLived(24 * time.Hour)
+		i.must(os.RemoveAll(i.path(".github")))
+		i.refusesToStart("GXT_CAGE_RECOVERY_STALE", ": .github/workflows/ci.yml\n")
+		if _, err := os.Lstat(i.path(".github")); err == nil {
+			t.Error("it was put back")
+		}
+	})
+	t.Run("added", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		i := f.interrupt(filepath.Join(f.repo, ".git"), standStill+die)
+		i.lastLived(24 * time.Hour)
+		i.write(".env.mine", "mine\n")
+		i.refusesToStart("GXT_CAGE_RECOVERY_STALE", ": .env.mine\n")
+		i.whole(".env.mine", "mine\n")
+	})
+	t.Run("a clock in doubt", func(t *testing.T) {
+		t.Parallel()
+		i := newInterrupted(t)
+		i.lastLived(-time.Hour)
+		i.refusesToStart("GXT_CAGE_RECOVERY_STALE")
+		i.harmed()
+	})
+	t.Run("a minute too late", func(t *testing.T) {
+		t.Parallel()
+		i := newInterrupted(t)
+		i.lastLived(11 * time.Minute)
+		i.refusesToStart("GXT_CAGE_RECOVERY_STALE")
+		i.harmed()
+	})
+}
+
+// Promise: within minutes, and where nobody has done anything since, the files
+// are put back.
+func TestRecentSessionIsRecovered(t *testing.T) {
+	t.Run("minutes ago", func(t *testing.T) {
+		t.Parallel()
+		i := newInterrupted(t)
+		i.lastLived(9 * time.Minute)
+		i.recovers("recovery.restored=3")
+		i.stored(dotenv+"evil\n", "evil\n")
+	})
+	t.Run("nothing differs", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		i := f.interrupt(filepath.Join(f.repo, ".git"), survivors+standStill+die)
+		i.lastLived(24 * time.Hour)
+		i.write("main.go", "package main\n")
+		i.must(os.Remove(i.path("main.go")))
+		i.recovers("recovery.restored=0", "recovery.processes_ended=3")
+	})
+	t.Run("only a report-mode file differs", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		f.write("go.sum", "a\n")
+		i := f.interrupt(filepath.Join(f.repo, ".git"), murder)
+		f.write("go.sum", "b\n")
+		i.must(os.Rename(i.path("go.sum"), i.path("ready")))
+		i.must(os.Rename(i.path("ready"), i.path("go.sum")))
+		i.next(0)
+		i.wants("recovery.restored=3")
+		i.whole("go.sum", "b\n")
+	})
+}
+
+// Promise: a hooks folder outside the repository is compared with the last sign
+// of life too, even where the session bent git's config away from it.
+func TestLaterWorkOnHooksOutsideIsNotTouched(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	f.write("../hooks/pre-commit", "#!/bin/sh\n")
+	f.write("../hooks/mine", "mine\n")
+	f.git("config", "core.hooksPath", filepath.Join(f.work, "hooks"))
+	i := f.interrupt(filepath.Join(f.repo, ".git"), standStill+`
+git config core.hooksPath /nowhere
+echo evil >../hooks/pre-commit
+`+murder)
+	i.next(0)
+	i.wants("recovery.restored=5")
+	i.whole("../hooks/pre-commit", "#!/bin/sh\n")
+	i.whole("../hooks/mine", "mine\n")
+	i.unharmed()
+
+	i = f.interrupt(filepath.Join(f.repo, ".git"), standStill+`
+git config core.hooksPath /nowhere
+echo evil >../hooks/pre-commit
+`+murder)
+	// The session's doing is a minute old, the person's is of now.
+	i.lastLived(11 * time.Minute)
+	i.must(os.RemoveAll(i.path("ran")))
+	i.refusesToStart("GXT_CAGE_RECOVERY_STALE")
+	i.whole("../hooks/pre-commit", "evil\n")
+	i.review("restore")
+	i.whole("../hooks/pre-commit", "#!/bin/sh\n")
+}
+
+// Promise: a hooks folder that is gone is said to be, and the journal stays until
+// it can be put back.
+func TestHooksFolderThatIsGone(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	f.write("../hooks/pre-commit", "#!/bin/sh\n")
+	f.git("config", "core.hooksPath", filepath.Join(f.work, "hooks"))
+	i := f.interrupt(filepath.Join(f.repo, ".git"), standStill+"rm -r ../hooks"+murder)
+	i.refusesToStart("GXT_CAGE_RECOVERY_INCOMPLETE", "folder is gone")
+	i.unharmed()
+	i.must(os.Mkdir(filepath.Join(f.work, "hooks"), 0o755))
+	i.recovers("recovery.restored=1")
+	i.whole("../hooks/pre-commit", "#!/bin/sh\n")
+}
+
+// Promise: what nothing but a signal tells apart from a whole recovery is not
+// left half done: one that comes in the middle is obeyed afterwards.
+func TestSignalDuringRecovery(t *testing.T) {
+	for _, sig := range ending() {
+		t.Run(unix.SignalName(sig), func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			i := f.interrupt(filepath.Join(f.repo, ".git"), survivors+murder)
+			// What does not listen to SIGTERM takes the grace.
+			r := i.cage(`: >ran`, "--grace", "300ms")
+			i.eventually("the first survivor is gone", func() bool { return !alive(i.number("../detached")) })
+			r.signal(sig)
+			r.exits(2)
+			r.says("cage: [GXT_CAGE_INTERRUPTED] " + unix.SignalName(sig))
+			if _, err := os.Lstat(i.path("ran")); err == nil {
+				t.Error("the command ran")
+			}
+			i.gone()
+			i.unharmed()
+			i.cleared()
+			i.stored(dotenv+"evil\n", "evil\n")
+			i.next(0)
+			i.wants("recovery=null")
+		})
+	}
+}
