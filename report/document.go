@@ -113,6 +113,9 @@ type Change struct {
 	Rounds int `json:"rounds"`
 	// Displaced are the absolute places where displaced versions lie.
 	Displaced List[Name] `json:"displaced"`
+	// Original is the absolute place of a copy of what the path held at the
+	// start; nil unless that could not be put back.
+	Original *Name `json:"original,omitempty"`
 	// Lost counts displaced versions that are nowhere: nothing took a copy of
 	// them, or somebody took them away.
 	Lost int `json:"displaced_lost,omitempty"`

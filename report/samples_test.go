@@ -157,6 +157,13 @@ func samples() []sample {
 			d.Changes = []report.Change{workflow()}
 			d.Watch.Halt = &report.Halt{Scope: report.HaltBounds, Name: report.NameOf("k8s/5001.yaml"), Rule: rules.Protect, LiveRestores: 5001, Limit: 5000}
 		}, 0)},
+		{"not_back", with(func(d *report.Document) {
+			failed := dotenv()
+			failed.Kind, failed.SHA256After = report.Deleted, nil
+			failed.Outcome, failed.ErrorCode, failed.Restores, failed.Displaced = report.OutcomeRevertFailed, new("ESTALE"), 0, nil
+			failed.Original = &report.Name{Path: "/home/kim/.local/state/cage/sessions/0f1e2d3c4b5a6978/8d0e"}
+			d.Changes = []report.Change{failed}
+		}, 0)},
 		{"unresolved", with(func(d *report.Document) {
 			big, outside, failed, owner := workflow(), dotenv(), dotenv(), workflow()
 			big.Name, big.Rule, big.Source = report.NameOf("infra/state.tfstate"), rules.Protect, rules.CageYAML
@@ -165,6 +172,7 @@ func samples() []sample {
 			outside.Name, outside.Displaced = report.NameOf("/home/kim/secrets/shop.env"), nil
 			failed.Outcome, failed.ErrorCode = report.OutcomeRevertFailed, new("EROFS")
 			failed.Name, failed.Restores, failed.Displaced = report.NameOf("config/.env.production"), 0, nil
+			failed.Original = &report.Name{Path: "/home/kim/.local/state/cage/sessions/0f1e2d3c4b5a6978/8d0e"}
 			owner.Lost = 1
 			pipe := dotenv()
 			pipe.Name, pipe.SHA256Before = report.NameOf("run/.env"), nil

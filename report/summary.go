@@ -311,6 +311,9 @@ func (s *summary) places() {
 		}
 		s.line(label("displaced"), text)
 	}
+	if dirs, files := s.originals(); files > 0 {
+		s.line(label("originals"), "what "+count(files, "file", "files")+" held at the start: "+quoteAll(dirs))
+	}
 	if lost := s.lost(); lost > 0 {
 		s.line(label("not kept"), count(lost, "displaced version", "displaced versions")+": nothing could take a copy, or they were taken away")
 	}
@@ -336,6 +339,26 @@ func (s *summary) displaced() (dirs []string, versions int) {
 		}
 	}
 	return sortedUnique(dirs), versions
+}
+
+// from says where to put files back from.
+func (s *summary) from() string {
+	if _, files := s.originals(); files == 0 {
+		return ""
+	}
+	return ", from the originals"
+}
+
+// originals returns the directories in which copies of what could not be put
+// back lie, and of how many files.
+func (s *summary) originals() (dirs []string, files int) {
+	for _, c := range s.d.Changes {
+		if c.Original != nil {
+			files++
+			dirs = append(dirs, path.Dir(c.Original.Bytes()))
+		}
+	}
+	return sortedUnique(dirs), files
 }
 
 // eventful reports whether the log has more than a beginning and an end.
@@ -373,7 +396,7 @@ func (s *summary) hints() {
 		s.hint("detect_only: the target of a protected link is outside the root, where nothing is written")
 	}
 	if s.has(Change.failed) {
-		s.hint("revert_failed: still as the command left it; remove what the error code names, then put the file back by hand")
+		s.hint("revert_failed: still as the command left it; remove what the error code names, then put the file back by hand" + s.from())
 	}
 	if s.has(Change.ground) {
 		s.hint("ground: nothing was written into the directory that stands there now; look for the one that was moved away")

@@ -144,7 +144,30 @@ func (s *session) change(row guard.Row) report.Change {
 	if _, switched := s.contests.switched[row.Path]; c.Note == "" && switched {
 		c.Note = report.NoteBranchSwitch
 	}
+	if row.Outcome == guard.RevertFailed {
+		c.Original = s.preserve(row.Path)
+	}
 	return c
+}
+
+// preserve keeps a copy of what a path held at the start, because the session's
+// own copy ends with it. It returns nil where there is none.
+func (s *session) preserve(p rules.Path) *report.Name {
+	e, ok := s.manifest.Entry(p)
+	if !ok || !e.Kept {
+		return nil
+	}
+	content, ok := s.store.Get(e.State.Content)
+	if !ok {
+		return nil
+	}
+	place, err := s.kept.Preserve(content)
+	if err != nil {
+		s.log.WatchError(err)
+		return nil
+	}
+	name := report.NameOf(place)
+	return &name
 }
 
 // changeOf spells what a guard saw of a path.

@@ -66,19 +66,38 @@ func cmdDisplaced(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// cmdOriginal: original <report file> <path> <file>
+//
+// wants the copy of what the path held at the start to hold the same.
+func cmdOriginal(ts *testscript.TestScript, neg bool, args []string) {
+	noNegation(ts, neg)
+	if len(args) != 3 {
+		ts.Fatalf("usage: original <report file> <path> <file>")
+	}
+	row := findRow(ts, args[0], args[1])
+	if row == nil || row["original"] == nil {
+		ts.Fatalf("no original of %s in %s", args[1], args[0])
+	}
+	wantHeld(ts, []string{placeOf(ts, row["original"])}, args[2])
+}
+
+// placeOf returns a name of a report as bytes.
+func placeOf(ts *testscript.TestScript, value any) string {
+	name := value.(map[string]any)
+	if text, lossy := name["path_base64"].(string); lossy {
+		raw, err := base64.StdEncoding.DecodeString(text)
+		ts.Check(err)
+		return string(raw)
+	}
+	return name["path"].(string)
+}
+
 // placesOf returns the places of a row as bytes.
 func placesOf(ts *testscript.TestScript, row map[string]any) []string {
 	var places []string
 	all, _ := row["displaced"].([]any)
 	for _, one := range all {
-		name := one.(map[string]any)
-		place := name["path"].(string)
-		if text, lossy := name["path_base64"].(string); lossy {
-			raw, err := base64.StdEncoding.DecodeString(text)
-			ts.Check(err)
-			place = string(raw)
-		}
-		places = append(places, place)
+		places = append(places, placeOf(ts, one))
 	}
 	return places
 }

@@ -158,6 +158,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"logged": cmdLogged,
 
 		"displaced": cmdDisplaced,
+		"original":  cmdOriginal,
 	}
 }
 

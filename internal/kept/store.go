@@ -14,6 +14,15 @@ import (
 // incoming starts the name of a copy that is being written.
 const incoming = "incoming-"
 
+// Preserve stores content that has no other place to be any more, as a copy of
+// a displaced version is stored, and returns its absolute path.
+func (k *Keeper) Preserve(content []byte) (place string, err error) {
+	return k.storeHomeless(func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
 // storeHomeless stores what has no other place to be, in the spare folder if
 // need be.
 func (k *Keeper) storeHomeless(write func(io.Writer) error) (place string, err error) {
