@@ -77,7 +77,7 @@ type pipes struct {
 	copying               sync.WaitGroup
 }
 
-// pipe is one stream: our end and the helper's.
+// pipe is one stream: our end and the helper's. The zero pipe is none.
 type pipe struct{ ours, theirs *os.File }
 
 func (p pipe) close() {
@@ -88,7 +88,9 @@ func (p pipe) close() {
 func newPipes(h Helper) (*pipes, error) {
 	p := &pipes{output: capture{limit: h.MaxOutput}, complaints: capture{limit: h.MaxOutput}}
 	var errs [3]error
-	p.stdin.theirs, p.stdin.ours, errs[0] = os.Pipe()
+	if len(h.Input) > 0 { // else its input is the null device
+		p.stdin.theirs, p.stdin.ours, errs[0] = os.Pipe()
+	}
 	p.stdout.ours, p.stdout.theirs, errs[1] = os.Pipe()
 	p.stderr.ours, p.stderr.theirs, errs[2] = os.Pipe()
 	if err := errors.Join(errs[:]...); err != nil {
@@ -107,11 +109,13 @@ func (p *pipes) serve(input []byte) {
 	for _, f := range p.theirs() {
 		f.Close()
 	}
-	p.copying.Go(func() {
-		// The helper may end without reading all of it.
-		_, _ = p.stdin.ours.Write(input)
-		p.stdin.ours.Close()
-	})
+	if len(input) > 0 {
+		p.copying.Go(func() {
+			// The helper may end without reading all of it.
+			_, _ = p.stdin.ours.Write(input)
+			p.stdin.ours.Close()
+		})
+	}
 	p.copying.Go(func() { p.output.read(p.stdout.ours) })
 	p.copying.Go(func() { p.complaints.read(p.stderr.ours) })
 }
