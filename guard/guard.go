@@ -146,6 +146,8 @@ func (g *Guard) Run(ctx context.Context) {
 			g.work(ctx)
 			g.noteWatch()
 		case <-timers.settle.C:
+		case <-timers.prepare.C:
+			g.restorer.Prepare()
 		case <-timers.rescan.C:
 			g.startRescan(ctx, request{})
 		case found := <-g.rescan.done:
@@ -159,8 +161,8 @@ func (g *Guard) Run(ctx context.Context) {
 			request()
 		}
 		g.work(ctx)
-		g.restorer.Prepare()
 		timers.wakeAt(g.next())
+		timers.prepareSoon(g.restorer.Wants())
 	}
 }
 

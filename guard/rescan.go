@@ -66,7 +66,7 @@ func (g *Guard) walkShare() time.Duration {
 
 // planRescan sets the alarm for the next rescan, which comes no sooner than
 // the last one took.
-func (g *Guard) planRescan(t timers) {
+func (g *Guard) planRescan(t *timers) {
 	if !g.Rescans {
 		return
 	}

@@ -149,22 +149,40 @@ func (q *queue) take() rules.Path {
 	return p
 }
 
-// timers are the loop's two alarms.
-type timers struct{ settle, rescan *time.Timer }
+// timers are the loop's alarms.
+type timers struct {
+	settle, rescan, prepare *time.Timer
+	// preparing says that the last one is set.
+	preparing bool
+}
 
-func newTimers() timers {
-	t := timers{settle: time.NewTimer(time.Hour), rescan: time.NewTimer(time.Hour)}
+func newTimers() *timers {
+	t := &timers{settle: time.NewTimer(time.Hour), rescan: time.NewTimer(time.Hour), prepare: time.NewTimer(time.Hour)}
 	t.stop()
 	return t
 }
 
-func (t timers) stop() {
+func (t *timers) stop() {
 	t.settle.Stop()
 	t.rescan.Stop()
+	t.prepare.Stop()
+}
+
+// prepareAfter is when the next restore is prepared after one. Whoever wrote
+// the file may have had to give this program its processor, and shall see first
+// what became of it.
+const prepareAfter = 2 * time.Millisecond
+
+// prepareSoon sets the alarm for that once, if there is something to prepare.
+func (t *timers) prepareSoon(wanted bool) {
+	if wanted && !t.preparing {
+		t.prepare.Reset(prepareAfter)
+	}
+	t.preparing = wanted
 }
 
 // wakeAt sets the settling alarm; zero turns it off.
-func (t timers) wakeAt(at time.Time) {
+func (t *timers) wakeAt(at time.Time) {
 	if at.IsZero() {
 		t.settle.Stop()
 		return

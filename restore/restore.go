@@ -87,11 +87,14 @@ func New(trees *snapshot.Trees, plan *rules.Plan, manifest *snapshot.Manifest, s
 // readyBytes bounds what is written ahead, 8 MiB: everything else waits for that.
 const readyBytes = 8 << 20
 
+// Wants reports whether Prepare has something to do.
+func (r *Restorer) Wants() bool { return r.wanted != nil && r.spare.Used() }
+
 // Prepare makes ahead what the next restore would need most of its time for. It
 // is to be called when there is time, and does nothing before the first
 // restore.
 func (r *Restorer) Prepare() {
-	if r.wanted == nil || !r.spare.Used() {
+	if !r.Wants() {
 		return
 	}
 	node := *r.wanted
