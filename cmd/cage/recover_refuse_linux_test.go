@@ -72,8 +72,8 @@ func TestDamagedJournalIsRefused(t *testing.T) {
 	i.must(err)
 	for _, name := range names {
 		base := filepath.Base(name)
-		if base == "lock" {
-			continue // what it says decides nothing
+		if base == "lock" || strings.HasSuffix(base, ".new") {
+			continue // what they say decides nothing
 		}
 		data, err := os.ReadFile(name)
 		i.must(err)
