@@ -37,6 +37,9 @@ type Options struct {
 	Environment spawn.Environment
 	// Descriptors are what the command gets beside the standard streams.
 	Descriptors []int
+	// Rlimits bound the command and its descendants. Core dumps are off unless
+	// they say otherwise.
+	Rlimits spawn.Limits
 	// Stdin, Stdout and Stderr are handed to the command.
 	Stdin, Stdout, Stderr *os.File
 	// Messages takes what the cage itself has to say.

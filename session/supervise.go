@@ -105,7 +105,7 @@ func (s *session) startCommand() error {
 		Path: s.Command[0], Args: s.Command[1:],
 		Env:   env,
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
-		Descriptors: s.Descriptors,
+		Descriptors: s.Descriptors, Limits: s.Rlimits,
 	})
 	if err != nil {
 		return err

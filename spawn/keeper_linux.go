@@ -87,11 +87,11 @@ func (k *keeper) start(what request) error {
 	if err != nil {
 		return err
 	}
-	k.tree, err = reaper.Start(proc.Spec{
+	k.tree, err = startTree(reaper, proc.Spec{
 		Path: what.Path, Args: what.Args, Env: what.Env, Dir: what.Dir,
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		More:  named(what.Descriptors),
-	})
+	}, what.Setup)
 	return err
 }
 

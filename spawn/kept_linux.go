@@ -74,7 +74,9 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 		waiting: make(map[uint64]chan<- notice),
 	}
 	decoder := gob.NewDecoder(ours)
-	if err := k.begin(decoder, spec, c.Descriptors); err != nil {
+	if err := k.begin(decoder, request{
+		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Descriptors: c.Descriptors, Setup: c.setup(),
+	}); err != nil {
 		// Without its orders the keeper ends.
 		ours.Close()
 		<-process.Exited()
@@ -93,8 +95,8 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 }
 
 // begin asks for the command and waits until it runs.
-func (k *kept) begin(decoder *gob.Decoder, spec proc.Spec, descriptors []int) error {
-	if err := k.orders.send(request{Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Descriptors: descriptors}); err != nil {
+func (k *kept) begin(decoder *gob.Decoder, what request) error {
+	if err := k.orders.send(what); err != nil {
 		return fmt.Errorf("asking the keeper for the command: %w", err)
 	}
 	var first notice
@@ -106,7 +108,7 @@ func (k *kept) begin(decoder *gob.Decoder, spec proc.Spec, descriptors []int) er
 		k.command = first.Command
 		return nil
 	case first.Errno != 0:
-		return &fs.PathError{Op: "exec", Path: spec.Path, Err: first.Errno}
+		return &fs.PathError{Op: "exec", Path: what.Path, Err: first.Errno}
 	default:
 		return fmt.Errorf("the keeper refuses: %s", first.Error)
 	}

@@ -23,6 +23,7 @@ type request struct {
 	Dir       string
 	// Descriptors are those that it gets beside the standard streams.
 	Descriptors []int
+	Setup       setup
 }
 
 type verb uint8

@@ -58,6 +58,8 @@ type Command struct {
 	// Descriptors are numbers, from 3 up, of open files that the command gets
 	// under the same numbers, close-on-exec or not. It gets no others.
 	Descriptors []int
+	// Limits bound it and each of its descendants.
+	Limits Limits
 }
 
 // Tree is a command with everything that descends from it.
@@ -110,7 +112,7 @@ func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
 	if len(r.Foreign()) > 0 {
 		return s.startKept(r, c, spec)
 	}
-	tree, err := r.Start(spec)
+	tree, err := s.startOwn(r, c, spec)
 	if err != nil {
 		return nil, c.startError(spec, err)
 	}

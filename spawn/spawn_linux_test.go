@@ -638,3 +638,91 @@ func copyOfThisBinary(t *testing.T) string {
 	}
 	return name
 }
+
+// The limits bind the command and its descendants, not this program.
+func TestLimits(t *testing.T) {
+	n := func(v uint64) *uint64 { return &v }
+	before := make(map[int]syscall.Rlimit)
+	for _, resource := range []int{unix.RLIMIT_CORE, unix.RLIMIT_FSIZE, unix.RLIMIT_CPU, unix.RLIMIT_NOFILE} {
+		var is syscall.Rlimit
+		if err := syscall.Getrlimit(resource, &is); err != nil {
+			t.Fatal(err)
+		}
+		before[resource] = is
+	}
+	run := func(t *testing.T, limits Limits, script string) proc.Exit {
+		t.Helper()
+		run, err := Stage{entered: true}.Start(newReaper(t), Command{Path: "sh", Args: []string{"-c", script}, Limits: limits})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exit := exitOf(t, run)
+		goneIn(t, run)
+		return exit
+	}
+	all := Limits{CPU: n(7), FileSize: n(4096), OpenFiles: n(40), Core: n(0)}
+	for name, tt := range map[string]struct {
+		limits Limits
+		script string
+		want   proc.Exit
+	}{
+		"shown":           {all, `[ "$(ulimit -t) $(ulimit -Ht) $(ulimit -n) $(ulimit -Hn) $(ulimit -c) $(ulimit -Hc)" = "7 8 40 40 0 0" ]`, proc.Exit{}},
+		"inherited":       {all, `sh -c 'sh -c "[ \$(ulimit -Hn) = 40 ]"'`, proc.Exit{}},
+		"too many files":  {Limits{OpenFiles: n(3)}, `/bin/cat /dev/null`, proc.Exit{Code: 127}},
+		"too large files": {Limits{FileSize: n(4096)}, `cd "$(mktemp -d)"; trap 'rm f; rmdir "$PWD"' EXIT; head -c 5000 /dev/zero >f; [ $(wc -c <f) = 4096 ]`, proc.Exit{}},
+		"too much time":   {Limits{CPU: n(1)}, `while :; do :; done`, proc.Exit{Signal: unix.SIGXCPU}},
+		"deaf to that":    {Limits{CPU: n(1)}, `trap '' XCPU; while :; do :; done`, proc.Exit{Signal: unix.SIGKILL}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, _ string) {
+				if got := run(t, tt.limits, tt.script); got != tt.want {
+					t.Errorf("ended with %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+	for resource, was := range before {
+		var is syscall.Rlimit
+		if err := syscall.Getrlimit(resource, &is); err != nil || is != was {
+			t.Errorf("limit %d of this program was %v, is %v", resource, was, is)
+		}
+	}
+}
+
+// A command that cannot be set up never runs, and the step is named; one that
+// cannot be run is refused as without the stage.
+func TestSetupFails(t *testing.T) {
+	n := func(v uint64) *uint64 { return &v }
+	marker := filepath.Join(t.TempDir(), "ran")
+	c := Command{Path: "touch", Args: []string{marker}}
+	onEach(t, func(t *testing.T, _ string) {
+		r := newReaper(t)
+		refused := func(c Command, want string) {
+			t.Helper()
+			_, err := Stage{entered: true}.Start(r, c)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
+		if os.Geteuid() == 0 {
+			c.Limits = Limits{Processes: n(5)}
+			refused(c, "the limit nproc does not bind root")
+		} else {
+			c.Limits = Limits{OpenFiles: n(1 << 40)}
+			refused(c, "setting the limit nofile to 1099511627776: operation not permitted")
+		}
+		limits := Limits{Core: n(0)}
+		refused(Command{Path: "sh", Dir: "/nonexistent", Limits: limits}, `cannot run "sh": cannot start in "/nonexistent": no such file or directory`)
+		text := filepath.Join(t.TempDir(), "text")
+		if err := os.WriteFile(text, []byte("no program"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		refused(Command{Path: text, Limits: limits}, "exec format error")
+	})
+	if _, err := os.Lstat(marker); err == nil {
+		t.Error("the command ran")
+	}
+	if _, err := (Stage{}).Start(newReaper(t), Command{Path: "true", Limits: Limits{Core: n(0)}}); !errors.Is(err, ErrNoStage) {
+		t.Errorf("without a stage: %v", err)
+	}
+}

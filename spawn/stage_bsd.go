@@ -2,7 +2,11 @@
 
 package spawn
 
-import "cage/internal/proc"
+import (
+	"errors"
+
+	"cage/internal/proc"
+)
 
 const ownMechanism = ProcessList
 
@@ -10,6 +14,18 @@ const ownMechanism = ProcessList
 // stage of the program it does that stage's work and does not return. These
 // systems have no stage yet that a run would need.
 func Main() Stage { return Stage{entered: true} }
+
+// startOwn starts a command that this program holds itself, and refuses what
+// takes a stage.
+func (s Stage) startOwn(r *proc.Reaper, c Command, spec proc.Spec) (*proc.Tree, error) {
+	if c.Limits != (Limits{}) {
+		return nil, errNoLimits
+	}
+	return r.Start(spec)
+}
+
+// errNoLimits is what limits of a command come to here.
+var errNoLimits = errors.New("limits of a command cannot be set on this system yet; set them for the cage with ulimit")
 
 // startKept refuses: without a subreaper a keeper would hold no more than the
 // program itself, and the Reaper names no foreign children here.

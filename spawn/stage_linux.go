@@ -9,40 +9,48 @@ import (
 
 const ownMechanism = Subreaper
 
-// keeperName is what a keeper is called in the process list, and what tells
-// the stage from an ordinary start of the program.
-const keeperName = "cage-keeper"
+// What the hidden stages are called in the process list, and what tells them
+// from an ordinary start of the program.
+const (
+	keeperName = "cage-keeper"
+	stageName  = "cage-stage"
+)
 
 // Main must be what main does first: in a process that was started as a hidden
 // stage of the program it does that stage's work and does not return.
 func Main() Stage {
-	if len(os.Args) == 2 && os.Args[0] == keeperName {
-		os.Exit(keeperMain(os.Args[1]))
+	if len(os.Args) == 2 {
+		switch os.Args[0] {
+		case keeperName:
+			os.Exit(stageMain(keep))
+		case stageName:
+			os.Exit(stageMain(become))
+		}
 	}
 	return Stage{entered: true}
 }
 
-// keeperMain runs a keeper, which finds the socket to whoever started it at the
-// descriptor called orders.
-func keeperMain(orders string) (code int) {
-	if err := keep(orders); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", keeperName, err)
+// stageMain runs a stage, which finds the socket to whoever started it at the
+// descriptor that its argument names.
+func stageMain(stage func(socket string) error) (code int) {
+	if err := stage(os.Args[1]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[0], err)
 		return 2
 	}
 	return 0
 }
 
-// socketPair returns the two ends of the talk with a keeper. Ours does not
+// socketPair returns the two ends of the talk with a stage. Ours does not
 // block a thread while it waits.
 func socketPair() (ours, theirs *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a socket for the keeper: %w", err)
+		return nil, nil, fmt.Errorf("making a socket for a stage: %w", err)
 	}
 	if err := unix.SetNonblock(pair[0], true); err != nil {
 		unix.Close(pair[0])
 		unix.Close(pair[1])
-		return nil, nil, fmt.Errorf("making a socket for the keeper: %w", err)
+		return nil, nil, fmt.Errorf("making a socket for a stage: %w", err)
 	}
-	return os.NewFile(uintptr(pair[0]), "keeper"), os.NewFile(uintptr(pair[1]), "keeper"), nil
+	return os.NewFile(uintptr(pair[0]), "stage"), os.NewFile(uintptr(pair[1]), "stage"), nil
 }

@@ -41,6 +41,7 @@ type runFlags struct {
 	denyEnv          names
 	setEnv           settings
 	passFD           descriptors
+	rlimit           rlimits
 }
 
 // defaultFileBytes is the cap of one protected file: 5 MiB.
@@ -115,6 +116,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	add(reaches, &f.passEnv, "pass-env", "let this variable through, with --env allowlist; repeatable")
 	add(reaches, &f.denyEnv, "deny-env", "keep this variable back; repeatable")
 	add(reaches, &f.setEnv, "set-env", "give the command this variable, whatever else holds; repeatable")
+	add(reaches, &f.rlimit, "rlimit", "bound the command and each of its processes: nproc, cpu (seconds), fsize (bytes), nofile, core (bytes)")
 	add(reaches, &f.passFD, "pass-fd", "let this open file through, at the same number; repeatable")
 
 	const told = "What you are told"
@@ -186,7 +188,7 @@ func takeSignals() (over func(code int)) {
 
 func (f *runFlags) options(stage spawn.Stage, command []string) session.Options {
 	return session.Options{
-		Stage: stage, Command: command, Env: os.Environ(), Environment: f.environment(), Descriptors: f.passFD,
+		Stage: stage, Command: command, Env: os.Environ(), Environment: f.environment(), Descriptors: f.passFD, Rlimits: f.rlimit.Limits,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Messages: os.Stderr,
 		Bell:       f.bell.value == "always" || f.bell.value == "auto" && isTerminal(os.Stderr),
 		ReportOnly: f.reportOnly, NoWatch: f.noWatch,

@@ -44,8 +44,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"cage":   main,
 		"tamper": tamperMain,
-		// The stage that the program starts itself into.
+		// The stages that the program starts itself into.
 		"cage-keeper": main,
+		"cage-stage":  main,
 	})
 }
 

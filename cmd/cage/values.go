@@ -199,3 +199,29 @@ func (d *descriptors) Set(text string) error {
 	*d = append(*d, int(n))
 	return nil
 }
+
+// rlimits are the limits of a command as one flag takes them.
+type rlimits struct{ spawn.Limits }
+
+func (l *rlimits) String() string { return "" }
+func (l *rlimits) Type() string   { return "name=N,..." }
+func (l *rlimits) takes() string {
+	return "limits such as nproc=100,cpu=60,fsize=1000000,nofile=256,core=0"
+}
+func (l *rlimits) Set(text string) error {
+	limits := l.Limits
+	for entry := range strings.SplitSeq(text, ",") {
+		name, number, _ := strings.Cut(entry, "=")
+		to, known := map[string]**uint64{
+			"nproc": &limits.Processes, "cpu": &limits.CPU, "fsize": &limits.FileSize, "nofile": &limits.OpenFiles, "core": &limits.Core,
+		}[name]
+		n, err := digits(number, 63)
+		if !known || err != nil {
+			return errors.New(l.takes())
+		}
+		value := uint64(n)
+		*to = &value
+	}
+	l.Limits = limits
+	return nil
+}

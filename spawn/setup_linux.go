@@ -1,0 +1,170 @@
+package spawn
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"cage/internal/proc"
+)
+
+// setup is what has to be done between fork and exec, in the stage.
+type setup struct{ Limits []limit }
+
+func (c Command) setup() setup { return setup{Limits: c.Limits.list()} }
+
+// startOwn starts a command that this program holds itself.
+func (s Stage) startOwn(r *proc.Reaper, c Command, spec proc.Spec) (*proc.Tree, error) {
+	if set := c.setup(); !set.none() && !s.entered {
+		return nil, fmt.Errorf("the command is to be set up: %w", ErrNoStage)
+	}
+	return startTree(r, spec, c.setup())
+}
+
+func (s setup) none() bool { return len(s.Limits) == 0 }
+
+// assignment is what the stage is told: how to set itself up, and what to
+// become then.
+type assignment struct {
+	Setup     setup
+	Path      string
+	Args, Env []string
+}
+
+// startTree starts a command, by way of the stage where something has to be set
+// up for it. The stage becomes the command: it is the same process.
+func startTree(r *proc.Reaper, spec proc.Spec, set setup) (*proc.Tree, error) {
+	if set.none() {
+		return r.Start(spec)
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer ours.Close()
+	staged := spec
+	// The kernel's own link to this binary, also when its name is gone.
+	staged.Path, staged.Env = "/proc/self/exe", []string{}
+	staged.More = make(map[int]uintptr, len(spec.More)+1)
+	talk := firstNamed
+	for at, fd := range spec.More {
+		staged.More[at] = fd
+		talk = max(talk, at+1)
+	}
+	staged.More[talk] = theirs.Fd()
+	staged.Args = []string{stageName, strconv.Itoa(talk)}
+	tree, err := r.Start(staged)
+	theirs.Close()
+	if err != nil {
+		return nil, ofCommand(err, spec.Path)
+	}
+	err = assign(ours, assignment{Setup: set, Path: spec.Path, Args: spec.Args, Env: spec.Env})
+	if err != nil {
+		_ = tree.Command().Signal(unix.SIGKILL) // it has ended where it refused
+		<-tree.Gone()
+		return nil, err
+	}
+	return tree, nil
+}
+
+// ofCommand makes the system's answer about the stage one about the command:
+// the directory to start in is no other.
+func ofCommand(err error, path string) error {
+	var refused *fs.PathError
+	if errors.As(err, &refused) {
+		return &fs.PathError{Op: refused.Op, Path: path, Err: refused.Err}
+	}
+	return err
+}
+
+// assign tells the stage what to do and returns when it has become the command:
+// its end of the talk is closed by that.
+func assign(talk *os.File, a assignment) error {
+	if err := gob.NewEncoder(talk).Encode(a); err != nil {
+		return fmt.Errorf("telling the stage what to start: %w", err)
+	}
+	var answer notice
+	err := gob.NewDecoder(talk).Decode(&answer)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return fmt.Errorf("waiting for the stage: %w", err)
+	case answer.Errno != 0:
+		return &fs.PathError{Op: "exec", Path: a.Path, Err: answer.Errno}
+	default:
+		return errors.New(answer.Error)
+	}
+}
+
+// become is the whole life of the stage. It returns only where the command
+// cannot run.
+func become(talk string) error {
+	fd, err := strconv.Atoi(talk)
+	if err != nil {
+		return fmt.Errorf("this is a stage that the program starts by itself: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	socket := os.NewFile(uintptr(fd), "assignment")
+	var what assignment
+	if err := gob.NewDecoder(socket).Decode(&what); err != nil {
+		return fmt.Errorf("this is a stage that the program starts by itself: %w", err)
+	}
+	err = what.Setup.apply()
+	if err == nil {
+		err = &fs.PathError{Op: "exec", Path: what.Path, Err: syscall.Exec(what.Path, what.Args, what.Env)}
+	}
+	return newSender(socket).send(refusal(err))
+}
+
+func (s setup) apply() error {
+	for _, l := range s.Limits {
+		if err := l.apply(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limit is one of the limits of a process.
+type limit struct {
+	Name       string
+	Resource   int
+	Soft, Hard uint64
+}
+
+// list returns the limits that are to be set.
+func (l Limits) list() []limit {
+	var list []limit
+	add := func(name string, resource int, value *uint64, graceful uint64) {
+		if value != nil {
+			list = append(list, limit{name, resource, *value, *value + graceful})
+		}
+	}
+	add("core", unix.RLIMIT_CORE, l.Core, 0)
+	add("fsize", unix.RLIMIT_FSIZE, l.FileSize, 0)
+	add("cpu", unix.RLIMIT_CPU, l.CPU, 1)
+	add("nproc", unix.RLIMIT_NPROC, l.Processes, 0)
+	add("nofile", unix.RLIMIT_NOFILE, l.OpenFiles, 0)
+	return list
+}
+
+// apply sets the limit for this process. Doing so by package syscall ends the Go
+// runtime's own care of the number of open files, which it would put back at
+// exec.
+func (l limit) apply() error {
+	if l.Resource == unix.RLIMIT_NPROC && os.Geteuid() == 0 {
+		return errors.New("the limit nproc does not bind root: run as another user")
+	}
+	if err := syscall.Setrlimit(l.Resource, &syscall.Rlimit{Cur: l.Soft, Max: l.Hard}); err != nil {
+		return fmt.Errorf("setting the limit %s to %d: %w", l.Name, l.Soft, err)
+	}
+	return nil
+}
