@@ -381,16 +381,31 @@ func (i *Interrupted) Build(layout rules.Layout, elsewhere []rules.Anchor) (*rul
 	return plan, manifest, nil
 }
 
-// stands refuses other directories than the session's.
+// stands refuses other directories than the session's. The hooks folder may be
+// another one or none: then what was in it is left out.
 func (i *Interrupted) stands(layout rules.Layout) error {
+	layout.HooksDir = ""
 	is, err := anchorInodes(layout)
 	if err != nil {
 		return fmt.Errorf("look at the directories of the session: %w", err)
 	}
-	if !maps.Equal(is, i.anchors) {
+	was := maps.Clone(i.anchors)
+	delete(was, anchorNames()[rules.HooksDir])
+	if !maps.Equal(is, was) {
 		return i.corrupt("it was written for other directories than those that git names now: %s", layout.Root)
 	}
 	return nil
+}
+
+// HasHooks reports whether a layout's hooks folder is the one that the session
+// protected files in.
+func (i *Interrupted) HasHooks(layout rules.Layout) bool {
+	if layout.HooksDir == "" {
+		return false
+	}
+	is, err := anchorInodes(rules.Layout{HooksDir: layout.HooksDir})
+	name := anchorNames()[rules.HooksDir]
+	return err == nil && is[name] == i.anchors[name]
 }
 
 // Has reports whether the session protected anything relative to an anchor.

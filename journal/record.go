@@ -129,14 +129,10 @@ func anchorNames() map[rules.Anchor]string {
 	}
 }
 
-// fixed are the anchors that stay where they were: the hooks folder is git's to
-// name again.
-func fixed() []rules.Anchor { return []rules.Anchor{rules.Root, rules.CommonDir, rules.GitDir} }
-
 // anchorInodes looks up the directories of a layout.
 func anchorInodes(layout rules.Layout) (map[string]uint64, error) {
 	inodes := make(map[string]uint64)
-	for _, anchor := range fixed() {
+	for anchor, name := range anchorNames() {
 		dir := layout.Dir(anchor)
 		if dir == "" {
 			continue
@@ -146,7 +142,7 @@ func anchorInodes(layout rules.Layout) (map[string]uint64, error) {
 			return nil, err
 		}
 		inode, _ := inodeOfInfo(info)
-		inodes[anchorNames()[anchor]] = inode.Ino
+		inodes[name] = inode.Ino
 	}
 	return inodes, nil
 }

@@ -26,8 +26,8 @@ type journalling struct {
 	elsewhere  []rules.Anchor
 	recovered  *report.Recovery
 	journalist *journalist
-	// journalled says that this session wrote its own journal.
-	journalled bool
+	// announced says that the user's home knows of this session.
+	announced bool
 }
 
 // journalise writes the journal: from here on a killed cage can be recovered.
@@ -47,10 +47,11 @@ func (s *session) journalise() error {
 	if err != nil {
 		return refusal(codeJournal, "make room on the disk, and the git directory writable", err)
 	}
-	s.journalled = true
 	if err := publish(); err != nil {
-		s.log.WatchError(fmt.Errorf("note the session in the state folder: %w", err))
+		s.log.WatchError(fmt.Errorf("note the session in the user's home: %w", err))
+		return nil
 	}
+	s.announced = true
 	return nil
 }
 
@@ -67,7 +68,7 @@ func (s *session) closeJournal() {
 		return
 	}
 	var err error
-	if s.journalled {
+	if s.announced {
 		// First, so that a kill before the journal is gone leaves one that the
 		// next start finds, and none that it misses.
 		err = s.unnote()

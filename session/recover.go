@@ -77,7 +77,10 @@ func (s *session) takeOver(ctx context.Context, decision Decision) (restored boo
 		return false, nil
 	}
 	s.journalKept = false
-	return true, errors.Join(s.unnote(), s.journal.Discard())
+	if err := s.unnote(); err != nil {
+		s.warnings = append(s.warnings, err.Error()) // the next start will miss what is not missing
+	}
+	return true, s.journal.Discard()
 }
 
 // missed says what became of an earlier session that left no journal, if one is
@@ -286,7 +289,7 @@ func (r *recovery) putBack(ctx context.Context) (*report.Recovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.hooksMoved = movesHooks(rows); r.hooksMoved {
+	if r.hooksMoved = movesHooks(rows) || !r.left.HasHooks(r.session.layout); r.hooksMoved {
 		rows = slices.DeleteFunc(rows, inHooksDir)
 	}
 	switch {
@@ -365,13 +368,22 @@ func enumerate(names []string) string {
 }
 
 // keepWork leaves the files as they are and stores what the session had found
-// in their place.
+// in their place, of a hooks folder that is not there to compare all of it.
 func (r *recovery) keepWork(rows []guard.Row) ([]guard.Row, error) {
-	keeper := kept.Open(kept.Options{Store: r.storeFolder(), Session: r.left.Session})
-	_, manifest, err := r.left.Build(r.session.layout, r.session.elsewhere)
+	s := r.session
+	if s.layout.HooksDir == "" && s.repo != nil && r.left.Has(rules.HooksDir) {
+		s.layout.HooksDir = s.repo.HooksDir // for the names
+	}
+	_, manifest, err := r.left.Build(s.layout, s.elsewhere)
 	if err != nil {
 		return nil, journalRefusal(err)
 	}
+	for _, p := range manifest.Paths() {
+		if e, _ := manifest.Entry(p); r.hooksMoved && p.Anchor == rules.HooksDir {
+			rows = append(rows, guard.Row{Path: p, Verdict: e.Verdict, Kind: guard.Modified, Before: e.State.Digest})
+		}
+	}
+	keeper := kept.Open(kept.Options{Store: r.storeFolder(), Session: r.left.Session})
 	for i := range rows {
 		rows[i].Outcome = guard.Kept
 		if e, known := manifest.Entry(rows[i].Path); known && e.Kept {
@@ -414,9 +426,10 @@ func (r *recovery) restoreHooks(ctx context.Context) ([]guard.Row, error) {
 	switch {
 	case !r.left.Has(rules.HooksDir):
 		return nil, nil
-	case s.layout.HooksDir == "":
-		return nil, refusal(codeIncomplete, "make the folder again that core.hooksPath names, then start again: the journal stays",
-			errors.New("git's hooks of an interrupted session cannot be put back: their folder is gone"))
+	case !r.left.HasHooks(s.layout):
+		return nil, refusal(codeIncomplete,
+			"put the folder back that core.hooksPath named, then start again; or let go of it, with the hooks in the state folder: cage review --recover keep",
+			errors.New("git's hooks of an interrupted session cannot be put back: their folder is gone, or core.hooksPath names another one"))
 	}
 	if r.hooksMoved {
 		rows, err := r.sweep(ctx, s.layout, false)

@@ -107,7 +107,7 @@ func recall(root string) (*unfinished, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read what is known of an earlier session: %w", err)
 	}
 	var note unfinished
 	if err := json.Unmarshal(data, &note); err != nil || note.Root != root {

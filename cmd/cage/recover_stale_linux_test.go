@@ -187,19 +187,40 @@ echo evil >../hooks/pre-commit
 	i.whole("../hooks/pre-commit", "#!/bin/sh\n")
 }
 
-// Promise: a hooks folder that is gone is said to be, and the journal stays until
-// it can be put back.
+// Promise: a hooks folder that is gone, or another one, is said to be; nothing is
+// written into another one. The journal stays until the folder is back, or a
+// person takes the hooks out of it.
 func TestHooksFolderThatIsGone(t *testing.T) {
-	t.Parallel()
-	f := newField(t)
-	f.write("../hooks/pre-commit", "#!/bin/sh\n")
-	f.git("config", "core.hooksPath", filepath.Join(f.work, "hooks"))
-	i := f.interrupt(filepath.Join(f.repo, ".git"), standStill+"rm -r ../hooks"+murder)
-	i.refusesToStart("GXT_CAGE_RECOVERY_INCOMPLETE", "folder is gone")
-	i.unharmed()
-	i.must(os.Mkdir(filepath.Join(f.work, "hooks"), 0o755))
-	i.recovers("recovery.restored=1")
-	i.whole("../hooks/pre-commit", "#!/bin/sh\n")
+	const hook = "#!/bin/sh\n"
+	for name, decide := range map[string]func(i *interrupted){
+		"put back": func(i *interrupted) {
+			i.must(os.Rename(filepath.Join(i.work, "away"), filepath.Join(i.work, "hooks")))
+			i.recovers("recovery.restored=1")
+			i.whole("../hooks/pre-commit", hook)
+		},
+		"given up": func(i *interrupted) {
+			i.review("keep").says("1 file left as it is")
+			i.stored(hook, dotenv+"evil\n", "evil\n")
+			i.next(0)
+			i.wants("recovery=null")
+		},
+		"another one": func(i *interrupted) {
+			i.write("../hooks/pre-commit", "mine\n")
+			i.refusesToStart("GXT_CAGE_RECOVERY_INCOMPLETE")
+			i.whole("../hooks/pre-commit", "mine\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			f.write("../hooks/pre-commit", hook)
+			f.git("config", "core.hooksPath", filepath.Join(f.work, "hooks"))
+			i := f.interrupt(filepath.Join(f.repo, ".git"), standStill+"echo evil >../hooks/pre-commit\nmv ../hooks ../away"+murder)
+			i.refusesToStart("GXT_CAGE_RECOVERY_INCOMPLETE", "folder is gone")
+			i.unharmed()
+			decide(i)
+		})
+	}
 }
 
 // Promise: what nothing but a signal tells apart from a whole recovery is not
