@@ -13,8 +13,8 @@ import (
 // The talk between a program and its keeper: first the program sends a
 // request, and the keeper says started or refused. From then on the program
 // sends orders, each of which is answered under its number, and the keeper
-// says, unasked, whenever the command was stopped, and at last exited and gone. Both sides are the same
-// binary, so the encoding needs no version.
+// says, unasked, stopped whenever the command was, and at last exited and gone.
+// Both sides are the same binary, so the encoding needs no version.
 
 // request is what to start.
 type request struct {
