@@ -60,8 +60,8 @@ type ActiveError struct {
 	Folder string
 	// Cage is its process; zero where the lock does not tell.
 	Cage proc.ID
-	// Dead says that the process that signed the lock is gone, or none did:
-	// somebody else holds it.
+	// Dead says that the process that signed the lock is gone or does not hold
+	// it, or none did: somebody else holds it.
 	Dead bool
 }
 
@@ -72,7 +72,12 @@ func (e *ActiveError) Error() string {
 	case e.Cage.PID == 0:
 		return "another session runs here; it holds " + e.Folder
 	}
-	return fmt.Sprintf("another session runs here: process %d", e.Cage.PID)
+	text := fmt.Sprintf("another session runs here: process %d", e.Cage.PID)
+	// What the number is taken from can have been forged.
+	if name := e.Cage.Name(); name != "" {
+		text += fmt.Sprintf(" (%q)", name)
+	}
+	return text
 }
 
 // CorruptError is returned for a journal that cannot be trusted. Nothing of it

@@ -51,8 +51,8 @@ func (h host) sign(f *os.File) {
 // holder is who signed a lock file.
 type holder struct {
 	id proc.ID
-	// lives says that it does as far as can be told: in another pid namespace it
-	// may.
+	// lives says that it does, and holds the lock, as far as can be told: in
+	// another pid namespace it may.
 	lives bool
 }
 
@@ -65,6 +65,8 @@ func (h host) holder(f *os.File) holder {
 	if namespace != h.pids {
 		return holder{lives: true}
 	}
-	by.lives = by.id.Alive()
+	// Anybody can have written that; the kernel knows who took the lock.
+	taker, known := kernelHolder(f)
+	by.lives = by.id.Alive() && (!known || taker == by.id.PID)
 	return by
 }

@@ -147,18 +147,22 @@ type recovery struct {
 	hooksMoved bool
 }
 
-// acquire takes the lock, and what an earlier session left. Where somebody holds
-// it whose cage is gone, that is ended if it is the session's.
+// acquire takes the lock, and what an earlier session left. Where the lock is
+// held though its session's cage is gone, what lives of that session is ended
+// first: it may be the one.
 func (r *recovery) acquire(folder string) error {
 	j, left, err := journal.Acquire(folder)
 	var active *journal.ActiveError
-	if errors.As(err, &active) && active.Dead {
+	if errors.As(err, &active) {
 		if err := r.endHolders(folder); err != nil {
 			return err
 		}
-		if j, left, err = journal.Acquire(folder); errors.As(err, &active) && active.Dead {
-			return heldBySomebody(folder, active)
+		if active.Dead || r.ended > 0 {
+			j, left, err = journal.Acquire(folder)
 		}
+	}
+	if errors.As(err, &active) && active.Dead {
+		return heldBySomebody(folder, active)
 	}
 	if err != nil {
 		return journalRefusal(err)
@@ -167,18 +171,14 @@ func (r *recovery) acquire(folder string) error {
 	return nil
 }
 
-// endHolders ends what is left of the session whose lock somebody holds. The
-// journal, not the lock, says whether its cage lives: anybody can sign a lock.
+// endHolders ends what is left of the session whose lock somebody holds, if its
+// cage is dead. The journal, not the lock, says whether that lives: anybody can
+// sign a lock. One that cannot be read may just be written by the session that
+// holds the lock.
 func (r *recovery) endHolders(folder string) error {
 	left, err := journal.Peek(folder)
-	if err != nil {
-		return journalRefusal(err)
-	}
-	if left == nil || !left.SameBoot || !left.SamePIDs {
+	if err != nil || left == nil || !left.SameBoot || !left.SamePIDs || left.Cage.Alive() {
 		return nil
-	}
-	if left.Cage.Alive() {
-		return journalRefusal(&journal.ActiveError{Folder: folder, Cage: left.Cage})
 	}
 	r.left = left
 	if err := r.verify(); err != nil {

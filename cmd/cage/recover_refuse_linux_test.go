@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -346,6 +347,31 @@ func TestLockInOtherHands(t *testing.T) {
 setsid flock .git/gantry-cage-journal/lock sh -c 'echo $$ >../detached; exec sleep 1000' >/dev/null 2>&1 &
 `+murder)
 		f.number("../detached")
+		i.recovers("recovery.processes_ended=2", "recovery.restored=3")
+	})
+	t.Run("a survivor's who signs for another", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		victim := f.foreign()
+		i := f.interrupt(filepath.Join(f.repo, ".git"), `
+setsid flock .git/gantry-cage-journal/lock sh -c 'echo $$ >../detached; exec sleep 1000' >/dev/null 2>&1 &
+`+murder)
+		f.number("../detached")
+		namespace, err := os.Stat("/proc/self/ns/pid")
+		f.must(err)
+		signature := fmt.Sprintf("%d %s %d\n", victim, startOf(t, victim), namespace.Sys().(*syscall.Stat_t).Ino)
+		f.must(os.WriteFile(filepath.Join(i.journal, "lock"), []byte(signature), 0o600))
+		i.recovers("recovery.processes_ended=2", "recovery.restored=3")
+		f.untouched(victim)
+	})
+	t.Run("a survivor's who signs as from elsewhere", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		i := f.interrupt(filepath.Join(f.repo, ".git"), `
+setsid flock .git/gantry-cage-journal/lock sh -c 'echo $$ >../detached; exec sleep 1000' >/dev/null 2>&1 &
+`+murder)
+		f.number("../detached")
+		f.must(os.WriteFile(filepath.Join(i.journal, "lock"), []byte("1 1 1\n"), 0o600))
 		i.recovers("recovery.processes_ended=2", "recovery.restored=3")
 	})
 	t.Run("somebody's", func(t *testing.T) {

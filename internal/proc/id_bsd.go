@@ -38,3 +38,6 @@ func (id ID) Signal(sig syscall.Signal) error {
 		return fmt.Errorf("sending signal %d to process %d: %w", int(sig), id.PID, err)
 	}
 }
+
+// Name returns nothing: what the process is called is not looked up here.
+func (id ID) Name() string { return "" }

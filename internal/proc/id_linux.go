@@ -42,6 +42,15 @@ func (id ID) Alive() bool {
 	return err == nil
 }
 
+// Name returns the kernel's short name for the process; empty where it is gone.
+func (id ID) Name() string {
+	s, err := id.stat()
+	if err != nil {
+		return ""
+	}
+	return s.name
+}
+
 // MayBeStopped reports whether the process is stopped, by job control or a
 // signal.
 func (id ID) MayBeStopped() bool {
