@@ -47,16 +47,25 @@ func (s *session) journalise() error {
 	if err != nil {
 		return refusal(codeJournal, "make room on the disk, and the git directory writable", err)
 	}
-	if err := publish(); err != nil {
-		s.log.WatchError(fmt.Errorf("note the session in the user's home: %w", err))
-		return nil
-	}
-	s.announced = true
+	s.announced = s.noteDown(publish)
 	return nil
+}
+
+// noteDown reports whether the note could be published. A session without one is
+// as safe; only the next start may have to be told where to look.
+func (s *session) noteDown(publish func() error) bool {
+	err := publish()
+	if err != nil {
+		s.log.WatchError(fmt.Errorf("note the session in the user's home: %w", err))
+	}
+	return err == nil
 }
 
 // errJournalGone is logged where somebody removed or changed the journal.
 var errJournalGone = errors.New("the journal was removed or changed, and was written again")
+
+// errNoteGone is the same of the note.
+var errNoteGone = errors.New("the note of the session in the user's home was removed or changed, and was written again")
 
 // codeJournal is the code of a journal that cannot be written.
 const codeJournal = "GXT_CAGE_JOURNAL_UNWRITABLE"
@@ -175,9 +184,24 @@ func (s *session) refreshJournal(processes []proc.Process, err error) {
 	if mended {
 		s.log.WatchError(errJournalGone)
 	}
+	s.refreshNote()
 	if err != nil {
 		s.log.WatchError(err)
 	}
+}
+
+// refreshNote writes the note again where somebody removed or changed it.
+func (s *session) refreshNote() {
+	if !s.announced {
+		return
+	}
+	if note, err := recall(s.layout.Root); err == nil && note != nil && note.Session == s.id {
+		return
+	}
+	s.log.WatchError(errNoteGone)
+	publish, forget := s.note()
+	defer forget()
+	s.noteDown(publish)
 }
 
 // amend notes in the journal that an entry's baseline changed.

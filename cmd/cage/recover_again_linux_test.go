@@ -16,7 +16,7 @@ import (
 func TestKilledRecoveryIsRecovered(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 9))
-	for range repeats(t, 3) {
+	for range repeats(t, 2) {
 		f := newField(t)
 		f.write("sub/.env", "S=1\n")
 		i := f.interrupt(filepath.Join(f.repo, ".git"), standStill+"echo evil >>sub/.env\n"+survivors+murder)
