@@ -191,3 +191,54 @@ func (k *killed) sweepUp() {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // gone by itself
 	}
 }
+
+// saboteur spoils the journal and its locks in every way, all the time, beside
+// the files. It ends by itself.
+const saboteur = `
+journal=.git/gantry-cage-journal
+n=0
+while [ $n -lt 300 ]; do
+  n=$((n + 1))
+  echo "evil $n" >.env
+  case $((n % 7)) in
+  0) rm -rf $journal ;;
+  1) touch $journal/x ;;
+  2) ln -f .git/config $journal/lock ;;
+  3) ln -f .git/config .git/gantry-cage-common.lock ;;
+  4) mv $journal ../journal-$n; ln -s ../../journal-$n $journal ;;
+  5) chmod 777 $journal; touch $journal/life-99.json ;;
+  6) rm -f $journal/session.json ;;
+  esac
+  sleep 0.05
+done 2>/dev/null
+`
+
+// TestKilledWithItsJournalSpoiled kills the cage while its journal is under
+// attack: the next start puts everything right or says aloud that it cannot, and
+// writes into nothing that it was led to.
+func TestKilledWithItsJournalSpoiled(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 7))
+	for n := range repeats(t, 5) {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			k := newKilled(t)
+			before := k.listing()
+			config, err := os.ReadFile(filepath.Join(k.repo, ".git/config"))
+			k.must(err)
+			k.kill(100+random.IntN(900), "sh", "-c", saboteur)
+			out, err := k.command("true").CombinedOutput()
+			told := bytes.Contains(out, []byte("its journal is gone")) || bytes.Contains(out, []byte("[GXT_CAGE_JOURNAL_CORRUPT]"))
+			if err == nil && !told && k.listing() != before {
+				t.Errorf("not as before, and nothing is said of it:\n%s\n--- want\n%s\n--- the next session said\n%s", k.listing(), before, out)
+			}
+			if err != nil && !told {
+				t.Errorf("the next session: %v\n%s", err, out)
+			}
+			if after, err := os.ReadFile(filepath.Join(k.repo, ".git/config")); !bytes.Equal(after, config) {
+				t.Errorf("git's config holds %q (%v)", after, err)
+			}
+			if left := k.survivors(); len(left) > 0 && err == nil {
+				t.Errorf("survivors: %v\n%s", left, out)
+			}
+		})
+	}
+}
