@@ -218,6 +218,17 @@ func (i *interrupted) cleared() {
 	}
 }
 
+// needsNotes skips what needs a home that can hold notes. It is the one of the
+// password entry, which no environment of a test can change.
+func (f *field) needsNotes() {
+	f.t.Helper()
+	me, err := user.Current()
+	f.must(err)
+	if err := os.MkdirAll(filepath.Join(me.HomeDir, ".local/state/cage/roots"), 0o700); err != nil {
+		f.t.Skipf("the home of this user holds no notes of sessions: %v", err)
+	}
+}
+
 // notes are the unfinished sessions that the user's home knows in the field.
 func (f *field) notes() []string {
 	f.t.Helper()

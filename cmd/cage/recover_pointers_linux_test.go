@@ -12,6 +12,7 @@ import (
 func newLinked(t *testing.T) (f, linked *field) {
 	t.Helper()
 	f = newField(t)
+	f.needsNotes()
 	f.git("-c", "user.name=a", "-c", "user.email=a@example.invalid", "commit", "-q", "--allow-empty", "-m", "start")
 	f.git("worktree", "add", "-q", "../linked")
 	other := *f

@@ -453,6 +453,7 @@ func TestBentPointersLeadNowhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newField(t)
+			f.needsNotes()
 			f.write("../victim/.env", "mine\n")
 			f.write("../victim/pre-commit", "mine\n")
 			config := f.read(".git/config")
