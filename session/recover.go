@@ -7,17 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"cage/guard"
 	"cage/internal/kept"
-	"cage/internal/proc"
 	"cage/journal"
 	"cage/report"
 	"cage/rules"
 	"cage/snapshot"
-
-	"golang.org/x/sys/unix"
 )
 
 // The codes of what an earlier session can stand in the way with.
@@ -28,11 +24,6 @@ const (
 	// codeIncomplete: a file could not be put back; the journal stays.
 	codeIncomplete = "GXT_CAGE_RECOVERY_INCOMPLETE"
 )
-
-// recoveryWindow is how long after an interrupted session's last sign of life a
-// difference counts as that session's doing. What was changed later is
-// somebody's work, which no recovery writes over.
-const recoveryWindow = 10 * time.Minute
 
 // Decision says what a recovery does about files that somebody may have worked
 // on since the session was interrupted.
@@ -147,59 +138,6 @@ type recovery struct {
 	hooksMoved bool
 }
 
-// acquire takes the lock, and what an earlier session left. Where the lock is
-// held though its session's cage is gone, what lives of that session is ended
-// first: it may be the one.
-func (r *recovery) acquire(folder string) error {
-	j, left, err := journal.Acquire(folder)
-	var active *journal.ActiveError
-	if errors.As(err, &active) {
-		if err := r.endHolders(folder); err != nil {
-			return err
-		}
-		if active.Dead || r.ended > 0 {
-			j, left, err = journal.Acquire(folder)
-		}
-	}
-	if errors.As(err, &active) && active.Dead {
-		return heldBySomebody(folder, active)
-	}
-	if err != nil {
-		return journalRefusal(err)
-	}
-	r.session.journal, r.left = j, left
-	return nil
-}
-
-// endHolders ends what is left of the session whose lock somebody holds, if its
-// cage is dead. The journal, not the lock, says whether that lives: anybody can
-// sign a lock. One that cannot be read may just be written by the session that
-// holds the lock.
-func (r *recovery) endHolders(folder string) error {
-	left, err := journal.Peek(folder)
-	if err != nil || left == nil || !left.SameBoot || !left.SamePIDs || left.Cage.Alive() {
-		return nil
-	}
-	r.left = left
-	if err := r.verify(); err != nil {
-		return err
-	}
-	return r.endProcesses()
-}
-
-// heldBySomebody says who holds the lock of a session that is gone.
-func heldBySomebody(folder string, active *journal.ActiveError) error {
-	var holders []string
-	for _, p := range proc.Holding(filepath.Join(folder, "lock")) {
-		holders = append(holders, fmt.Sprintf("%d (%s)", p.PID, report.Quote(p.Name)))
-	}
-	if len(holders) == 0 {
-		return journalRefusal(active)
-	}
-	return refusal(codeActive, "end it, then start again",
-		fmt.Errorf("%w: process %s", active, strings.Join(holders, ", ")))
-}
-
 // verify refuses a journal that does not fit before anything is done by it.
 func (r *recovery) verify() error {
 	_, _, err := r.left.Build(r.fixedLayout(), r.session.elsewhere)
@@ -215,71 +153,6 @@ func (r *recovery) fixedLayout() rules.Layout {
 	layout := r.session.layout
 	layout.HooksDir = ""
 	return layout
-}
-
-// endProcesses ends what the session left running. Whatever refuses to end
-// could undo a recovery, so that is refused.
-func (r *recovery) endProcesses() error {
-	if !r.left.SameBoot || !r.left.SamePIDs {
-		return nil
-	}
-	hit := make(map[proc.ID]bool)
-	for round := 0; ; round++ {
-		ids, err := r.living(hit)
-		if err != nil {
-			return err
-		}
-		if len(ids) == 0 {
-			return nil
-		}
-		if round == strayRounds {
-			return r.survived(ids)
-		}
-		if left := proc.EndAll(ids, r.session.Grace, strayPatience); len(left) > 0 {
-			return r.survived(left)
-		}
-		r.ended += len(ids)
-	}
-}
-
-// Bounds of ending strays: a process that was ended may leave children, which
-// the next round finds.
-const (
-	strayRounds   = 100
-	strayPatience = 10 * time.Second
-)
-
-// living lists what of the session still lives. A recorded process that is
-// evidently not of it makes the journal implausible.
-func (r *recovery) living(hit map[proc.ID]bool) ([]proc.ID, error) {
-	strays, doubtful, err := proc.Strays(r.left.Processes, sessionVariable+"="+r.left.Session, r.left.Cage.Start)
-	if err != nil {
-		return nil, err
-	}
-	if len(doubtful) > 0 {
-		p := doubtful[0]
-		return nil, journalRefusal(&journal.CorruptError{
-			Folder: r.session.journalFolder(),
-			Reason: fmt.Sprintf("it names process %d (%s), which does not look like one of its session", p.PID, report.Quote(p.Name)),
-		})
-	}
-	var ids []proc.ID
-	for _, p := range strays {
-		if !hit[p.ID] {
-			hit[p.ID] = true
-			ids = append(ids, p.ID)
-		}
-	}
-	return ids, nil
-}
-
-func (r *recovery) survived(ids []proc.ID) error {
-	var pids []string
-	for _, id := range ids {
-		pids = append(pids, fmt.Sprint(id.PID))
-	}
-	return refusal(codeActive, "end these processes, then start again",
-		errors.New("processes of an interrupted session cannot be ended: "+strings.Join(pids, ", ")))
 }
 
 // putBack restores what the session protected, unless somebody worked on it
@@ -317,14 +190,6 @@ func movesHooks(rows []guard.Row) bool {
 }
 
 func inHooksDir(row guard.Row) bool { return row.Path.Anchor == rules.HooksDir }
-
-// refuseLate refuses where somebody worked on a file since, and nobody decided.
-func (r *recovery) refuseLate(rows []guard.Row) error {
-	if late := r.worked(rows); r.decision == Ask && len(late) > 0 {
-		return r.stale(late)
-	}
-	return nil
-}
 
 // refuseShared refuses while another session guards what this one would have to
 // put back: the journal must not go before that is done.
@@ -504,63 +369,6 @@ func (r *recovery) adoptQuarantine() {
 	keeper := kept.Open(r.keeperOptions(trees))
 	keeper.Adopt()
 	keeper.Finish()
-}
-
-// worked returns the paths that somebody changed later than the session can
-// have.
-func (r *recovery) worked(rows []guard.Row) []rules.Path {
-	limit := r.left.LastSign.Add(recoveryWindow)
-	doubtful := time.Now().Before(r.left.LastSign)
-	var late []rules.Path
-	for _, row := range rows {
-		if row.Outcome == guard.Kept {
-			continue
-		}
-		if doubtful || r.newest(row.Path).After(limit) {
-			late = append(late, row.Path)
-		}
-	}
-	return late
-}
-
-// newest returns the latest time that anything about a path changed: of itself
-// and of the directories between it and its anchor. If it is gone, of the
-// directory that it, or what it was in, is gone from too, whichever that is.
-func (r *recovery) newest(p rules.Path) time.Time {
-	layout := r.session.layout
-	newest, exists := changed(layout.Abs(p))
-	for dir := p.Dir(); ; dir = dir.Dir() {
-		if dir.Rel == "" && exists {
-			return newest
-		}
-		at, stands := changed(layout.Abs(dir))
-		if at.After(newest) {
-			newest = at
-		}
-		if dir.Rel == "" {
-			return newest
-		}
-		exists = exists || stands
-	}
-}
-
-func changed(path string) (time.Time, bool) {
-	var stat unix.Stat_t
-	if err := unix.Lstat(path, &stat); err != nil {
-		return time.Time{}, false
-	}
-	return time.Unix(stat.Ctim.Unix()), true
-}
-
-// stale refuses to write over somebody's later work.
-func (r *recovery) stale(late []rules.Path) error {
-	var names []string
-	for _, p := range late {
-		names = append(names, report.Quote(display(r.session.layout, p)))
-	}
-	return refusal(codeStale, "decide with: cage review --recover restore|keep",
-		fmt.Errorf("an interrupted session left protected files changed, and somebody has worked on them since: %s",
-			enumerate(names)))
 }
 
 func (r *recovery) document(rows []guard.Row) *report.Recovery {

@@ -1,0 +1,82 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"cage/guard"
+	"cage/report"
+	"cage/rules"
+
+	"golang.org/x/sys/unix"
+)
+
+// recoveryWindow is how long after an interrupted session's last sign of life a
+// difference counts as that session's doing. What was changed later is
+// somebody's work, which no recovery writes over.
+const recoveryWindow = 10 * time.Minute
+
+// refuseLate refuses where somebody worked on a file since, and nobody decided.
+func (r *recovery) refuseLate(rows []guard.Row) error {
+	if late := r.worked(rows); r.decision == Ask && len(late) > 0 {
+		return r.stale(late)
+	}
+	return nil
+}
+
+// worked returns the paths that somebody changed later than the session can
+// have.
+func (r *recovery) worked(rows []guard.Row) []rules.Path {
+	limit := r.left.LastSign.Add(recoveryWindow)
+	doubtful := time.Now().Before(r.left.LastSign)
+	var late []rules.Path
+	for _, row := range rows {
+		if row.Outcome == guard.Kept {
+			continue
+		}
+		if doubtful || r.newest(row.Path).After(limit) {
+			late = append(late, row.Path)
+		}
+	}
+	return late
+}
+
+// newest returns the latest time that anything about a path changed: of itself
+// and of the directories between it and its anchor. If it is gone, of the
+// directory that it, or what it was in, is gone from too, whichever that is.
+func (r *recovery) newest(p rules.Path) time.Time {
+	layout := r.session.layout
+	newest, exists := changed(layout.Abs(p))
+	for dir := p.Dir(); ; dir = dir.Dir() {
+		if dir.Rel == "" && exists {
+			return newest
+		}
+		at, stands := changed(layout.Abs(dir))
+		if at.After(newest) {
+			newest = at
+		}
+		if dir.Rel == "" {
+			return newest
+		}
+		exists = exists || stands
+	}
+}
+
+func changed(path string) (time.Time, bool) {
+	var stat unix.Stat_t
+	if err := unix.Lstat(path, &stat); err != nil {
+		return time.Time{}, false
+	}
+	return time.Unix(stat.Ctim.Unix()), true
+}
+
+// stale refuses to write over somebody's later work.
+func (r *recovery) stale(late []rules.Path) error {
+	var names []string
+	for _, p := range late {
+		names = append(names, report.Quote(display(r.session.layout, p)))
+	}
+	return refusal(codeStale, "decide with: cage review --recover restore|keep",
+		fmt.Errorf("an interrupted session left protected files changed, and somebody has worked on them since: %s",
+			enumerate(names)))
+}
