@@ -399,9 +399,7 @@ func (s *session) announce() {
 	for _, warning := range s.warnings {
 		lines.WriteString(report.Warning(warning))
 	}
-	if s.recovered != nil && !s.recovered.Lost {
-		lines.WriteString(s.recovered.Line(s.ReportOnly))
-	}
+	lines.WriteString(s.recoveredLine())
 	lines.WriteString(report.OverrideBanner(s.plan.Overrides()))
 	lines.WriteString(s.startLine().Line())
 	s.Messages.Write(lines.Bytes()) // nobody to tell if it fails
@@ -412,6 +410,15 @@ func (s *session) announce() {
 	if s.recovered != nil && !s.recovered.Lost && !s.ReportOnly {
 		s.log.Recovered(s.recovered.Session, s.recovered.Restored, s.recovered.ProcessesEnded)
 	}
+}
+
+// recoveredLine says what was done about an interrupted session, also where this
+// one then does not begin; empty where nothing was.
+func (s *session) recoveredLine() string {
+	if s.recovered == nil || s.recovered.Lost {
+		return ""
+	}
+	return s.recovered.Line(s.ReportOnly)
 }
 
 func (s *session) startLine() report.Start {

@@ -61,9 +61,11 @@ func (s *session) takeOver(ctx context.Context, decision Decision) (restored boo
 	}
 	// A signal ends the start after the recovery, not within it: half of one
 	// must not pass for a whole.
-	if s.recovered, err = r.putBack(context.WithoutCancel(ctx)); err != nil {
+	recovered, err := r.putBack(context.WithoutCancel(ctx))
+	if err != nil {
 		return false, err
 	}
+	s.recovered = recovered
 	if s.ReportOnly {
 		return false, nil
 	}

@@ -92,6 +92,7 @@ func Run(ctx context.Context, o Options) (*report.Document, error) {
 	}
 	if err != nil {
 		refusal := s.refuse(err)
+		io.WriteString(o.Messages, s.recoveredLine()) // nobody to tell if it fails
 		s.writeFailure(refusal)
 		if s.log != nil {
 			s.log.Discard()

@@ -290,6 +290,12 @@ func TestSecondStartIsRefused(t *testing.T) {
 	f.appears("ready")
 	i := &interrupted{field: f}
 	i.refusesToStart("GXT_CAGE_SESSION_ACTIVE", fmt.Sprintf("process %d", r.cmd.Process.Pid))
+	for _, decision := range []string{"restore", "keep"} {
+		review := f.prepare("cage", "review", "--recover", decision)
+		review.begin()
+		review.exits(2)
+		review.says("cage: [GXT_CAGE_SESSION_ACTIVE] ")
+	}
 	// Nor is it fooled by what the lock says, which anybody can write.
 	f.must(os.WriteFile(f.path(".git/gantry-cage-journal/lock"), []byte("4194000 1 1\n"), 0o600))
 	i.refusesToStart("GXT_CAGE_SESSION_ACTIVE")

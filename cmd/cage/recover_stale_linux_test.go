@@ -84,6 +84,20 @@ func TestLaterWorkIsNotTouched(t *testing.T) {
 	})
 }
 
+// Promise: what was put back is told of also where the next session then does not
+// begin, as for rules that are not valid.
+func TestRecoveryIsToldOfBeforeARefusal(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	i := f.interrupt(filepath.Join(f.repo, ".git"), murder)
+	r := i.next(2, "--allow-override", "main.go")
+	r.says("cage: recovered an interrupted session " + i.session + ": 3 files put back, 0 processes ended\ncage: [GXT_CAGE_OVERRIDE_INVALID] ")
+	i.unharmed()
+	i.cleared()
+	i.next(0)
+	i.wants("recovery=null")
+}
+
 // Promise: so it is for what somebody removed since, with all that was around it,
 // and for a clock that cannot be right.
 func TestWorkIsSeenInWhateverIsLeftOfIt(t *testing.T) {
@@ -236,7 +250,7 @@ func TestSignalDuringRecovery(t *testing.T) {
 			i.eventually("the first survivor is gone", func() bool { return !alive(i.number("../detached")) })
 			r.signal(sig)
 			r.exits(2)
-			r.says("cage: [GXT_CAGE_INTERRUPTED] " + unix.SignalName(sig))
+			r.says("cage: recovered an interrupted session " + i.session + ": 3 files put back, 3 processes ended\ncage: [GXT_CAGE_INTERRUPTED] " + unix.SignalName(sig))
 			if _, err := os.Lstat(i.path("ran")); err == nil {
 				t.Error("the command ran")
 			}
