@@ -60,11 +60,12 @@ func (j *Journal) read() (*Interrupted, error) {
 		SameBoot: session.Host.Boot == j.host.boot, SamePIDs: session.Host.PIDs == j.host.pids,
 		Store: snapshot.NewStore(),
 	}
-	life, err := j.readLife(names, left.SameBoot)
+	life, generation, err := j.readLife(names, left.SameBoot)
 	if err != nil {
 		return nil, err
 	}
-	left.LastSign = life.LastSign
+	left.life, left.generation = life, generation
+	left.LastSign, left.Recovering = life.LastSign, life.Recovering
 	for _, p := range life.Processes {
 		left.Processes = append(left.Processes, p.id())
 	}
@@ -139,10 +140,10 @@ func validSession(id string) bool {
 	return len(id) == 16 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// readLife reads the newest life record. In the same boot all that are there
+// readLife reads the newest life record and returns its number too. In the same boot all that are there
 // must be whole. After a power cut the newest may be torn, since it was not
 // forced to disk; then the one before it counts.
-func (j *Journal) readLife(names []string, sameBoot bool) (lifeRecord, error) {
+func (j *Journal) readLife(names []string, sameBoot bool) (life lifeRecord, generation int, err error) {
 	var generations []int
 	for _, name := range names {
 		if n, ok := generationOf(name); ok {
@@ -150,21 +151,19 @@ func (j *Journal) readLife(names []string, sameBoot bool) (lifeRecord, error) {
 		}
 	}
 	slices.Sort(generations)
-	slices.Reverse(generations)
-	var lives []lifeRecord
-	err := errors.New("it does not say when it last lived")
+	err = errors.New("it does not say when it last lived")
 	for _, n := range generations {
-		var life lifeRecord
-		if broken := readPair(j.dir, lifeName(n), &life); broken == nil {
-			lives = append(lives, life)
+		var read lifeRecord
+		if broken := readPair(j.dir, lifeName(n), &read); broken == nil {
+			life, generation = read, n
 		} else if err = broken; sameBoot {
-			return lifeRecord{}, err
+			return lifeRecord{}, 0, err
 		}
 	}
-	if len(lives) == 0 {
-		return lifeRecord{}, err
+	if generation == 0 {
+		return lifeRecord{}, 0, err
 	}
-	return lives[0], nil
+	return life, generation, nil
 }
 
 // packLimit bounds how much content a journal can make a reader keep: 16 GiB is
@@ -331,12 +330,17 @@ type Interrupted struct {
 	SameBoot, SamePIDs bool
 	// LastSign is when the session last refreshed its journal.
 	LastSign time.Time
+	// Recovering is when a recovery of it that was not finished began to put files
+	// back; zero where none did.
+	Recovering time.Time
 	// Processes are those it had then.
 	Processes []proc.ID
 	Store     *snapshot.Store
 
 	folder      string
 	anchors     map[string]uint64
+	life        lifeRecord
+	generation  int
 	rules       recorded
 	entries     map[rules.Path]*snapshot.Entry
 	directories map[rules.Path]safefile.Info

@@ -51,6 +51,8 @@ type lifeRecord struct {
 	LastSign  time.Time       `json:"last_sign"`
 	Processes []processRecord `json:"processes"`
 	Amended   []amendment     `json:"amended"`
+	// Recovering is when a recovery last began to put files back.
+	Recovering time.Time `json:"recovering"`
 }
 
 // amendment is an entry whose baseline changed, with its content.

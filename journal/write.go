@@ -250,6 +250,22 @@ func (j *Journal) writeGeneration(now time.Time, how durability) error {
 	return removePair(j.dir, lifeName(next-2))
 }
 
+// BeginRecovery notes in what an earlier session left that its files are put
+// back from now on: if that is interrupted, its own doing must not pass for
+// somebody's later work.
+func (j *Journal) BeginRecovery(left *Interrupted) error {
+	life := left.life
+	life.Recovering = time.Now()
+	err := j.commit(cached, func(b *batch) error { return b.addPair(lifeName(left.generation+1), life) })
+	if err == nil && left.generation > 1 {
+		err = removePair(j.dir, lifeName(left.generation-1))
+	}
+	if err != nil {
+		return fmt.Errorf("note the recovery in the journal: %w", err)
+	}
+	return nil
+}
+
 // life is what changes while the session runs, as of now.
 func (j *Journal) life(now time.Time) lifeRecord {
 	record := lifeRecord{LastSign: now, Processes: make([]processRecord, 0, len(j.processes))}

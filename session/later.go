@@ -27,26 +27,40 @@ func (r *recovery) refuseLate(rows []guard.Row) error {
 // worked returns the paths that somebody changed later than the session can
 // have.
 func (r *recovery) worked(rows []guard.Row) []rules.Path {
-	limit := r.left.LastSign.Add(recoveryWindow)
-	doubtful := time.Now().Before(r.left.LastSign)
+	now := time.Now()
+	doubtful := now.Before(r.left.LastSign) || now.Before(r.left.Recovering)
 	var late []rules.Path
 	for _, row := range rows {
 		if row.Outcome == guard.Kept {
 			continue
 		}
-		if doubtful || r.newest(row.Path).After(limit) {
+		if doubtful || r.later(row.Path) {
 			late = append(late, row.Path)
 		}
 	}
 	return late
 }
 
-// newest returns the latest time that anything about a path changed: of itself
-// and of the directories between it and its anchor. If it is gone, of the
-// directory that it, or what it was in, is gone from too, whichever that is.
-func (r *recovery) newest(p rules.Path) time.Time {
+// later reports whether a path, or a directory around it, changed after the
+// session. The directories a recovery that was interrupted changed too, by what
+// it put back beside the path.
+func (r *recovery) later(p rules.Path) bool {
+	limit := r.left.LastSign.Add(recoveryWindow)
+	own, exists := changed(r.session.layout.Abs(p))
+	if exists && own.After(limit) {
+		return true
+	}
+	if again := r.left.Recovering.Add(recoveryWindow); again.After(limit) {
+		limit = again
+	}
+	return r.around(p, exists).After(limit)
+}
+
+// around returns the latest time that a directory between a path and its anchor
+// changed. If the path is gone, also that of the directory that it, or what it
+// was in, is gone from, whichever that is.
+func (r *recovery) around(p rules.Path, exists bool) (newest time.Time) {
 	layout := r.session.layout
-	newest, exists := changed(layout.Abs(p))
 	for dir := p.Dir(); ; dir = dir.Dir() {
 		if dir.Rel == "" && exists {
 			return newest

@@ -272,6 +272,10 @@ func (r *recovery) keepWork(rows []guard.Row) ([]guard.Row, error) {
 // it is once its config is back.
 func (r *recovery) restore(ctx context.Context) ([]guard.Row, error) {
 	s := r.session
+	// Where there is no room for that, a person may have to decide afterwards.
+	if err := s.journal.BeginRecovery(r.left); err != nil {
+		s.warnings = append(s.warnings, err.Error())
+	}
 	r.adoptQuarantine()
 	rows, err := r.sweep(ctx, r.fixedLayout(), true)
 	if err != nil {

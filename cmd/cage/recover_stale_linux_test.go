@@ -147,6 +147,23 @@ func TestRecentSessionIsRecovered(t *testing.T) {
 		i.recovers("recovery.restored=3")
 		i.stored(dotenv+"evil\n", "evil\n")
 	})
+	t.Run("begun once and not finished", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		f.write("sub/.env", "S=1\n")
+		f.write("sub/.env.two", "S=2\n")
+		i := f.interrupt(filepath.Join(f.repo, ".git"), standStill+"rm sub/.env sub/.env.two"+murder)
+		// What a recovery leaves that was killed: one file is back, its directory
+		// as young as that.
+		i.lastLived(24 * time.Hour)
+		for _, name := range i.lives() {
+			i.rewrite(name, func(record map[string]any) { record["recovering"] = time.Now() })
+		}
+		i.write("sub/.env", "S=1\n")
+		i.must(os.RemoveAll(i.path(".env.new")))
+		i.write(".github/workflows/ci.yml", workflow)
+		i.refusesToStart("GXT_CAGE_RECOVERY_STALE", ": .env\n")
+	})
 	t.Run("nothing differs", func(t *testing.T) {
 		t.Parallel()
 		f := newField(t)
