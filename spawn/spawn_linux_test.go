@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -297,7 +298,13 @@ func TestCommandStandsWhereTheCallerDoes(t *testing.T) {
 			t.Errorf("process group %s and session %s, want %d and %d", s[4], s[5], pgrp, sid)
 		}
 		dir, _ := os.Getwd()
-		for _, want := range []string{dir, "0", "SigIgn:\t0000000000000000", "SigBlk:\t0000000000000000"} {
+		var ignored uint64 // by this program, as it was started
+		for sig := syscall.Signal(1); sig < 32; sig++ {
+			if signal.Ignored(sig) {
+				ignored |= 1 << (sig - 1)
+			}
+		}
+		for _, want := range []string{dir, "0", fmt.Sprintf("SigIgn:\t%016x", ignored), "SigBlk:\t0000000000000000"} {
 			if got := g.line(t); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
