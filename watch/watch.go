@@ -218,12 +218,10 @@ func (w *Watcher) Close() error {
 		close(w.quit)
 		w.arming.Lock()
 		w.closed = true
-		// The kernel lets go of an instance only when it has forgotten its
-		// watches, which takes it milliseconds, but both at the same time.
-		var closing sync.WaitGroup
-		closing.Go(w.inodes.close)
+		collect := deferRelease()
+		w.inodes.close()
 		w.closeErr = w.dirs.swap(nil)
-		closing.Wait()
+		collect()
 		w.arming.Unlock()
 		w.mounts.stop()
 		w.running.Wait()
