@@ -105,7 +105,7 @@ func (s *session) startCommand() error {
 		Path: s.Command[0], Args: s.Command[1:],
 		Env:   env,
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
-		Descriptors: s.Descriptors, Limits: s.Rlimits,
+		Descriptors: s.Descriptors, Limits: s.Rlimits, Lifetime: spawn.LifetimeTree,
 	})
 	if err != nil {
 		return err

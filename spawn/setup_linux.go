@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 
@@ -16,9 +17,15 @@ import (
 )
 
 // setup is what has to be done between fork and exec, in the stage.
-type setup struct{ Limits []limit }
+type setup struct {
+	Limits   []limit
+	Refusals refusals
+}
 
-func (c Command) setup() setup { return setup{Limits: c.Limits.list()} }
+func (c Command) setup() setup { return setup{Limits: c.Limits.list(), Refusals: c.refusals()} }
+
+// refusals are the system calls that the command's modes refuse it.
+func (c Command) refusals() refusals { return refusals{Setsid: c.Lifetime == LifetimeRun} }
 
 // startOwn starts a command that this program holds itself.
 func (s Stage) startOwn(r *proc.Reaper, c Command, spec proc.Spec) (*proc.Tree, error) {
@@ -28,7 +35,7 @@ func (s Stage) startOwn(r *proc.Reaper, c Command, spec proc.Spec) (*proc.Tree, 
 	return startTree(r, spec, c.setup())
 }
 
-func (s setup) none() bool { return len(s.Limits) == 0 }
+func (s setup) none() bool { return len(s.Limits) == 0 && s.Refusals == (refusals{}) }
 
 // assignment is what the stage is told: how to set itself up, and what to
 // become then.
@@ -117,6 +124,8 @@ func become(talk string) error {
 	if err := gob.NewDecoder(socket).Decode(&what); err != nil {
 		return fmt.Errorf("this is a stage that the program starts by itself: %w", err)
 	}
+	// What is set for a thread holds for the command if that thread becomes it.
+	runtime.LockOSThread()
 	err = what.Setup.apply()
 	if err == nil {
 		err = &fs.PathError{Op: "exec", Path: what.Path, Err: syscall.Exec(what.Path, what.Args, what.Env)}
@@ -130,7 +139,7 @@ func (s setup) apply() error {
 			return err
 		}
 	}
-	return nil
+	return s.Refusals.apply()
 }
 
 // limit is one of the limits of a process.

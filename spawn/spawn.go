@@ -60,6 +60,8 @@ type Command struct {
 	Descriptors []int
 	// Limits bound it and each of its descendants.
 	Limits Limits
+	// Lifetime says what may outlive what.
+	Lifetime Lifetime
 }
 
 // Tree is a command with everything that descends from it.

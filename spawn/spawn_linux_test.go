@@ -22,14 +22,23 @@ import (
 	"cage/internal/proc"
 )
 
-// roleVariable makes this test binary a program of its own that runs a command.
+// roleVariable makes this test binary a program of its own.
 const roleVariable = "SPAWN_TEST_ROLE"
+
+const (
+	roleKeep = "keep" // runs a command
+	roleCall = "call" // makes a system call
+)
 
 func TestMain(m *testing.M) {
 	stage := Main()
-	if os.Getenv(roleVariable) != "" {
-		os.Unsetenv(roleVariable)
+	role := os.Getenv(roleVariable)
+	os.Unsetenv(roleVariable)
+	switch role {
+	case roleKeep:
 		os.Exit(roleProgram(stage))
+	case roleCall:
+		os.Exit(callAsAsked())
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -116,7 +125,7 @@ func plant(t *testing.T, mechanism, script string, args ...string) *rig {
 	t.Cleanup(func() { out.Close() })
 	defer theirs.Close()
 	run, err := Stage{entered: true}.Start(r, Command{
-		Path: "sh", Args: append([]string{"-c", script, "sh"}, args...), Stdout: theirs, Stderr: os.Stderr,
+		Path: "sh", Args: append([]string{"-c", script, "sh"}, args...), Stdout: theirs, Stderr: os.Stderr, Lifetime: LifetimeTree,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -451,7 +460,7 @@ func TestKeeperNeedsAStage(t *testing.T) {
 }
 
 func TestProgramWithoutForeignChildrenNeedsNone(t *testing.T) {
-	run, err := Stage{}.Start(newReaper(t), Command{Path: "true"})
+	run, err := Stage{}.Start(newReaper(t), Command{Path: "true", Lifetime: LifetimeTree})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -547,7 +556,7 @@ func play(t *testing.T, script string, attr *syscall.SysProcAttr) (pid int, out 
 	}
 	defer theirs.Close()
 	cmd := exec.Command("/bin/sh", "-c", script, "sh")
-	cmd.Env = append(os.Environ(), roleVariable+"=1")
+	cmd.Env = append(os.Environ(), roleVariable+"="+roleKeep)
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = theirs, os.Stderr, attr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

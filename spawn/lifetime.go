@@ -1,0 +1,32 @@
+package spawn
+
+import "slices"
+
+// Lifetime says what may outlive what.
+type Lifetime uint8
+
+const (
+	// LifetimeRun ends everything with the run, and refuses setsid: what would make
+	// itself a daemon fails at once and says so. It is the zero value. On Linux a
+	// filter of system calls sees to it, with which no setuid program gains
+	// rights (no_new_privs).
+	LifetimeRun Lifetime = iota
+	// LifetimeTree ends everything with the run. Processes may have sessions of their
+	// own meanwhile.
+	LifetimeTree
+	// LifetimeLeave ends nothing after the command has ended by itself. Nothing of it
+	// dies with the program either.
+	LifetimeLeave
+)
+
+// String returns the name by which a user asks for the lifetime.
+func (l Lifetime) String() string { return lifetimeNames[l] }
+
+// lifetimeNames are by lifetime.
+var lifetimeNames = []string{"run", "tree", "leave"}
+
+// ParseLifetime returns the lifetime of a name.
+func ParseLifetime(name string) (Lifetime, bool) {
+	i := slices.Index(lifetimeNames, name)
+	return Lifetime(max(i, 0)), i >= 0
+}
