@@ -23,6 +23,8 @@ type ground struct {
 	// repo is nil outside git; found is it with what git said of it then.
 	repo  *gitrepo.Repo
 	found *gitrepo.Found
+	// hooksBy is the configuration file that names the hooks folder.
+	hooksBy string
 }
 
 func (g *ground) close() {
@@ -82,6 +84,7 @@ func (g *ground) surveyGit(ctx context.Context, dir, dotGit, searchPath string) 
 	if g.repo.GitDir != g.repo.CommonDir {
 		g.layout.GitDir = g.repo.GitDir
 	}
+	g.hooksBy = config.HooksBy
 	g.locateHooks()
 	for _, abs := range append(config.Includes, config.HooksLinks...) {
 		g.git.Includes = append(g.git.Includes, g.layout.Locate(abs))

@@ -282,29 +282,33 @@ func (s *session) scan() snapshot.Survey {
 	return s.watcher.Scan()
 }
 
-// mostSkipsNamed is how many directories that are left out are warned of one by
-// one.
-const mostSkipsNamed = 5
-
-// skip leaves directories out that could not be entered, aloud. One on the way
-// to a place that a revert rule names is refused: nobody could say what stood
-// there.
+// skip leaves directories out that could not be entered. One on the way to a
+// place that a revert rule names is refused: nobody could say what stood there.
 func (s *session) skip(denied []rules.Path) error {
 	for _, dir := range denied {
 		if s.plan.Covers(dir) || s.plan.Leads(dir) {
 			return &snapshot.EntryError{Path: dir, Err: syscall.EACCES}
 		}
-		if len(s.skipped) < mostSkipsNamed {
-			s.warnings = append(s.warnings,
-				"cannot enter "+named(s.layout, dir)+": what it holds is not protected in this run")
-		}
-		s.noteSkipped([]rules.Path{dir})
 	}
-	if rest := len(s.skipped) - mostSkipsNamed; rest > 0 {
-		s.warnings = append(s.warnings, fmt.Sprintf("cannot enter %d more; the report names them under limits", rest))
-	}
+	s.noteSkipped(denied)
 	s.plan = s.plan.Sparing(denied)
 	return nil
+}
+
+// mostSkipsNamed is how many directories that are left out are warned of one by
+// one.
+const mostSkipsNamed = 5
+
+// skipWarnings say aloud what was left out.
+func (s *session) skipWarnings() []string {
+	var warnings []string
+	for _, dir := range s.skipped[:min(len(s.skipped), mostSkipsNamed)] {
+		warnings = append(warnings, "cannot enter "+named(s.layout, dir)+": what it holds is not protected in this run")
+	}
+	if rest := len(s.skipped) - mostSkipsNamed; rest > 0 {
+		warnings = append(warnings, fmt.Sprintf("cannot enter %d more; the report names them under limits", rest))
+	}
+	return warnings
 }
 
 // noteSkipped notes directories that could not be scanned, each once.
@@ -396,7 +400,7 @@ func (s *session) openLog() error {
 // announce says what the session is going to do.
 func (s *session) announce() {
 	var lines bytes.Buffer
-	for _, warning := range s.warnings {
+	for _, warning := range slices.Concat(s.warnings, s.skipWarnings()) {
 		lines.WriteString(report.Warning(warning))
 	}
 	lines.WriteString(s.recoveredLine())

@@ -9,7 +9,6 @@ import (
 
 	"cage/internal/proc"
 	"cage/report"
-	"cage/rules"
 	"cage/snapshot"
 )
 
@@ -70,29 +69,6 @@ func (s *session) locate(ctx context.Context) error {
 	}
 	s.places = choosePlaces(s.layout, env)
 	return nil
-}
-
-// Place is where a session started in the current directory would stand.
-type Place struct {
-	Layout rules.Layout
-	// Journal is the folder in which it would look for an earlier session's.
-	Journal string
-	// Missed names a session that is known there, has not ended and does not run.
-	Missed string
-}
-
-// Locate returns the place of the current directory. An error is a *Refusal.
-func Locate(ctx context.Context, env []string) (Place, error) {
-	s := &session{Options: Options{Env: env}}
-	defer s.ground.close()
-	if err := s.locate(ctx); err != nil {
-		return Place{}, s.refuse(err)
-	}
-	place := Place{Layout: s.layout, Journal: s.journalFolder()}
-	if note, err := recall(s.layout.Root); err == nil && note != nil && !note.runs() {
-		place.Missed = note.Session
-	}
-	return place, nil
 }
 
 // closeGround lets go of the root: what a recovery leaves is no session.

@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 
 	"cage/internal/doctor"
-	"cage/report"
-	"cage/session"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // exitDegraded is the exit code of a doctor who found something.
@@ -20,10 +18,10 @@ func newDoctor(code *int) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show what earlier sessions left behind here",
+		Short: "Say what a session here could enforce, and what earlier ones left behind",
 		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			*code, err = examine(c.Context(), asJSON)
+			*code, err = diagnose(c.Context(), asJSON)
 			return err
 		},
 	}
@@ -31,43 +29,22 @@ func newDoctor(code *int) *cobra.Command {
 	return c
 }
 
-func examine(ctx context.Context, asJSON bool) (int, error) {
-	place, err := session.Locate(ctx, os.Environ())
+func diagnose(ctx context.Context, asJSON bool) (int, error) {
+	d, err := doctor.Diagnose(ctx, os.Environ(), defaultLimits())
 	if err != nil {
 		return 0, err
 	}
-	found, err := doctor.Leftovers(place.Layout, place.Journal, place.Missed)
-	if err != nil {
-		return 0, err
-	}
+	text := []byte(d.Text(colours() && term.IsTerminal(int(os.Stdout.Fd()))))
 	if asJSON {
-		err = printJSON(map[string]any{"root": place.Layout.Root, "leftovers": append([]doctor.Leftover{}, found...)})
-	} else {
-		printLeftovers(found)
-	}
-	code := 0
-	for _, left := range found {
-		if left.Kind != doctor.Running {
-			code = exitDegraded
+		if text, err = d.JSON(); err != nil {
+			return 0, err
 		}
 	}
-	return code, err
-}
-
-func printJSON(value any) error {
-	encoder := json.NewEncoder(os.Stdout)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
-}
-
-func printLeftovers(found []doctor.Leftover) {
-	if len(found) == 0 {
-		fmt.Println("nothing is left over from earlier sessions")
+	if _, err := os.Stdout.Write(text); err != nil {
+		return 0, fmt.Errorf("print the diagnosis: %w", err)
 	}
-	for _, left := range found {
-		fmt.Printf("%-12s %s\n             %s\n", left.Kind, report.Quote(left.Place), left.Text)
-		if left.Fix != "" {
-			fmt.Printf("             fix: %s\n", left.Fix)
-		}
+	if !d.Whole() {
+		return exitDegraded, nil
 	}
+	return 0, nil
 }

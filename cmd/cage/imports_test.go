@@ -47,7 +47,7 @@ var houseImports = map[string][]string{
 	"internal/sessionlog": {"report", "rules"},
 	"internal/demo":       {"report", "testdata/demo"},
 	"internal/console":    {},
-	"internal/doctor":     {"journal", "rules", "internal/kept"},
+	"internal/doctor":     {"session", "journal", "snapshot", "report", "rules", "internal/kept"},
 	"internal/bench":      {"journal", "rules", "snapshot"},
 	"testdata/demo":       {},
 }

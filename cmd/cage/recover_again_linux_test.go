@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cage/report"
+	"cage/report/reporttest"
 )
 
 // Promise: a recovery that is killed is recovered by the next start, however
@@ -151,6 +154,7 @@ func (f *field) examined(code int, kind string) string {
 		Root      string
 		Leftovers []struct{ Kind, Place, Text, Fix string }
 	}
+	f.must(reporttest.ValidateBy(report.DoctorSchema(), r.stdout.Bytes()))
 	f.must(json.Unmarshal(r.stdout.Bytes(), &found))
 	var kinds []string
 	for _, left := range found.Leftovers {

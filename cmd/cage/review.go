@@ -42,7 +42,7 @@ const graceForStrays = 2 * time.Second
 func review(c *cobra.Command, decision string) error {
 	o := session.ReviewOptions{
 		Env: os.Environ(), Messages: os.Stderr, Decision: session.Restore,
-		Grace: graceForStrays, FileBytes: defaultFileBytes,
+		Grace: graceForStrays, FileBytes: defaultLimits().FileBytes,
 	}
 	if decision == "keep" {
 		o.Decision = session.Keep

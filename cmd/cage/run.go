@@ -44,13 +44,16 @@ type runFlags struct {
 	rlimit           rlimits
 }
 
-// defaultFileBytes is the cap of one protected file: 5 MiB.
-const defaultFileBytes = 5 << 20
+// defaultLimits are the caps of what is protected.
+func defaultLimits() snapshot.Limits {
+	return snapshot.Limits{FileBytes: 5 << 20, Files: 5000, TotalBytes: 64 << 20}
+}
 
 func newRun(stage spawn.Stage, code *int) *cobra.Command {
+	limits := defaultLimits()
 	f := runFlags{
 		interval: interval(time.Second), grace: delay(2 * time.Second),
-		maxFileBytes: defaultFileBytes, maxFiles: 5000, maxTotalBytes: 64 << 20,
+		maxFileBytes: count(limits.FileBytes), maxFiles: count(limits.Files), maxTotalBytes: count(limits.TotalBytes),
 		oversize:      choice{value: "refuse", allowed: []string{"refuse", "detect"}},
 		keepDisplaced: choice{value: "on", allowed: []string{"on", "off"}},
 		bell:          choice{value: "auto", allowed: []string{"auto", "always", "never"}},

@@ -1,5 +1,3 @@
-// Package doctor looks at what earlier sessions left behind in a root. It
-// changes nothing; what it finds it says with the way to clean it up.
 package doctor
 
 import (
@@ -11,42 +9,15 @@ import (
 
 	"cage/internal/kept"
 	"cage/journal"
+	"cage/report"
 	"cage/rules"
 )
 
-// Kind says what a leftover is.
-type Kind string
-
-// The kinds of leftovers.
-const (
-	// Running is a session that has not ended: nothing to clean.
-	Running Kind = "running"
-	// Interrupted is the journal of a session that was killed.
-	Interrupted Kind = "interrupted"
-	// Corrupt is a journal that cannot be trusted.
-	Corrupt Kind = "corrupt"
-	// Lost is a session that did not end and whose journal is gone.
-	Lost Kind = "lost"
-	// Quarantine is a folder with displaced versions that were not copied.
-	Quarantine Kind = "quarantine"
-)
-
-// Leftover is one thing that an earlier session left, or a running one holds.
-type Leftover struct {
-	Kind Kind `json:"kind"`
-	// Place is an absolute path.
-	Place string `json:"place"`
-	// Text says what it is, Fix what to do about it; Fix is empty where nothing
-	// is to be done.
-	Text string `json:"text"`
-	Fix  string `json:"fix"`
-}
-
-// Leftovers looks for what sessions left in the directories of a layout and in
+// leftovers looks for what sessions left in the directories of a layout and in
 // the folder of their journal. Missed names a session that is known not to have
 // ended; it is empty where none is.
-func Leftovers(layout rules.Layout, folder, missed string) ([]Leftover, error) {
-	var found []Leftover
+func leftovers(layout rules.Layout, folder, missed string) ([]report.Leftover, error) {
+	var found []report.Leftover
 	left, err := inJournal(folder, missed)
 	if err != nil {
 		return nil, err
@@ -54,7 +25,7 @@ func Leftovers(layout rules.Layout, folder, missed string) ([]Leftover, error) {
 	running := ""
 	if left != nil {
 		found = append(found, *left)
-		if left.Kind == Running {
+		if left.Kind == report.LeftoverRunning {
 			running = left.Place
 		}
 	}
@@ -72,7 +43,7 @@ func Leftovers(layout rules.Layout, folder, missed string) ([]Leftover, error) {
 }
 
 // inJournal looks at the journal's folder without making one.
-func inJournal(folder, missed string) (*Leftover, error) {
+func inJournal(folder, missed string) (*report.Leftover, error) {
 	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
 		return lost(folder, missed), nil
 	}
@@ -81,7 +52,7 @@ func inJournal(folder, missed string) (*Leftover, error) {
 	var corrupt *journal.CorruptError
 	switch {
 	case errors.As(err, &active):
-		return &Leftover{Kind: Running, Place: folder, Text: active.Error()}, nil
+		return &report.Leftover{Kind: report.LeftoverRunning, Place: folder, Text: active.Error()}, nil
 	case errors.As(err, &corrupt):
 		return untrusted(corrupt), nil
 	case err != nil:
@@ -91,26 +62,26 @@ func inJournal(folder, missed string) (*Leftover, error) {
 	case left == nil:
 		return lost(folder, missed), j.Close() // or a writer was killed before there was a journal
 	}
-	return &Leftover{
-		Kind: Interrupted, Place: folder,
+	return &report.Leftover{
+		Kind: report.LeftoverInterrupted, Place: folder,
 		Text: fmt.Sprintf("session %s was interrupted; it last lived at %s", left.Session, left.LastSign.Format("2006-01-02 15:04:05")),
 		Fix:  "the next session here puts its files back; or decide with: cage review --recover restore|keep",
 	}, j.Close()
 }
 
-func untrusted(corrupt *journal.CorruptError) *Leftover {
-	return &Leftover{
-		Kind: Corrupt, Place: corrupt.Folder, Text: corrupt.Error(),
+func untrusted(corrupt *journal.CorruptError) *report.Leftover {
+	return &report.Leftover{
+		Kind: report.LeftoverCorrupt, Place: corrupt.Folder, Text: corrupt.Error(),
 		Fix: "look into the folder, put back by hand what you need, then remove it",
 	}
 }
 
-func lost(folder, missed string) *Leftover {
+func lost(folder, missed string) *report.Leftover {
 	if missed == "" {
 		return nil
 	}
-	return &Leftover{
-		Kind: Lost, Place: folder,
+	return &report.Leftover{
+		Kind: report.LeftoverLost, Place: folder,
 		Text: fmt.Sprintf("session %s did not end and its journal is gone: nothing it protected can be put back", missed),
 		Fix:  "look at the protected files; the next session here says so once more and goes on",
 	}
@@ -118,7 +89,7 @@ func lost(folder, missed string) *Leftover {
 
 // inQuarantine lists sessions whose displaced versions still lie in the git
 // directory.
-func inQuarantine(folder string, running bool) ([]Leftover, error) {
+func inQuarantine(folder string, running bool) ([]report.Leftover, error) {
 	sessions, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -126,15 +97,15 @@ func inQuarantine(folder string, running bool) ([]Leftover, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look into the quarantine: %w", err)
 	}
-	var found []Leftover
+	var found []report.Leftover
 	for _, session := range sessions {
 		place := filepath.Join(folder, session.Name())
 		versions, err := os.ReadDir(place)
 		if err != nil || running {
 			continue
 		}
-		found = append(found, Leftover{
-			Kind: Quarantine, Place: place,
+		found = append(found, report.Leftover{
+			Kind: report.LeftoverQuarantine, Place: place,
 			Text: fmt.Sprintf("%d displaced versions of session %s lie here, not in the state folder", len(versions), session.Name()),
 			Fix:  "look at them, then remove the folder",
 		})

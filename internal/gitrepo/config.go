@@ -22,6 +22,9 @@ type Config struct {
 	// HooksLinks are the symlinks on the way to the active hooks folder, in
 	// the order of the way. Whoever replaces one of them replaces the hooks.
 	HooksLinks []string
+	// HooksBy is the file whose core.hooksPath names that folder; empty where
+	// none does.
+	HooksBy string
 }
 
 // Config asks git once for everything that Config holds.
@@ -64,7 +67,7 @@ func (r *Repo) sort(listing []byte) (*Config, error) {
 		setting := parseSetting(string(pair[1]))
 		switch {
 		case setting.Key == "core.hookspath":
-			hooks = join(r.Root, r.home(setting.Value))
+			hooks, config.HooksBy = join(r.Root, r.home(setting.Value)), file
 		case includes(setting.Key):
 			// What is relative is relative to the file that says it, by the
 			// name that git opened it under.

@@ -15,8 +15,11 @@ import (
 // Validate returns what is wrong with a document, by the schema of
 // [report.Document] and [report.Failure]. Anything behind the document is an
 // error.
-func Validate(document []byte) error {
-	validate, err := Compile()
+func Validate(document []byte) error { return ValidateBy(report.Schema(), document) }
+
+// ValidateBy returns what is wrong with a document by a schema.
+func ValidateBy(schema string, document []byte) error {
+	validate, err := compile(schema)
 	if err != nil {
 		return err
 	}
@@ -25,10 +28,21 @@ func Validate(document []byte) error {
 
 // Compile returns a Validate for many documents: reading the schema takes
 // longer than judging by it.
-func Compile() (func(document []byte) error, error) {
-	schema, err := compile()
+func Compile() (func(document []byte) error, error) { return compile(report.Schema()) }
+
+func compile(text string) (func(document []byte) error, error) {
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("compile the report schema: %w", err)
+		return nil, fmt.Errorf("read the schema: %w", err)
+	}
+	const location = "urn:gantry:schema"
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource(location, value); err != nil {
+		return nil, fmt.Errorf("read the schema: %w", err)
+	}
+	schema, err := compiler.Compile(location)
+	if err != nil {
+		return nil, fmt.Errorf("compile the schema: %w", err)
 	}
 	return func(document []byte) error {
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
@@ -37,17 +51,4 @@ func Compile() (func(document []byte) error, error) {
 		}
 		return schema.Validate(value)
 	}, nil
-}
-
-func compile() (*jsonschema.Schema, error) {
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(report.Schema()))
-	if err != nil {
-		return nil, err
-	}
-	const location = "urn:gantry:cage-report:v1"
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource(location, value); err != nil {
-		return nil, err
-	}
-	return compiler.Compile(location)
 }

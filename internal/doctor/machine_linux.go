@@ -1,0 +1,101 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"cage/report"
+)
+
+// onMachine says what the kernel lets a session enforce.
+func onMachine() []report.Finding {
+	return []report.Finding{onProcesses(), onFilters(), onTerminal(), onNamespaces(), onCgroups(), onServiceManager()}
+}
+
+func onProcesses() report.Finding {
+	const kernel = "use Linux 5.6 or later, or a container that allows this system call"
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return degraded("processes", "no pidfds ("+err.Error()+"): a process number that was given away again could be hit", kernel)
+	}
+	unix.Close(fd)
+	return ok("processes", "what a command starts is found and ended, wherever it goes (child subreaper, pidfds)")
+}
+
+// onFilters asks for a filter at an address that is none: a kernel that has
+// filters complains of the address (prctl(2), PR_SET_SECCOMP).
+func onFilters() report.Finding {
+	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0, 0, 0)
+	if errors.Is(err, unix.EFAULT) || errors.Is(err, unix.EACCES) {
+		return ok("limits", "system calls can be refused to a command (seccomp filters)")
+	}
+	return note("limits", fmt.Sprintf("system calls cannot be refused to a command (seccomp filters: %v)", err))
+}
+
+func onTerminal() report.Finding {
+	switch setting("/proc/sys/dev/tty/legacy_tiocsti") {
+	case "0":
+		return ok("terminal", "a command cannot type into your terminal (dev.tty.legacy_tiocsti is 0)")
+	case "1":
+		f := note("terminal", "a command can type into your terminal (dev.tty.legacy_tiocsti is 1)")
+		f.Fix = "sysctl -w dev.tty.legacy_tiocsti=0"
+		return f
+	default:
+		return note("terminal", "a command can type into your terminal: this kernel (before Linux 6.2) has no setting against it")
+	}
+}
+
+// The inodes of the namespaces that the kernel starts with (proc_ns.h in
+// Linux); they are part of its interface.
+const (
+	firstPIDNamespace  = "pid:[4026531836]"
+	firstUserNamespace = "user:[4026531837]"
+)
+
+func onNamespaces() report.Finding {
+	var own []string
+	for name, first := range map[string]string{"pid": firstPIDNamespace, "user": firstUserNamespace} {
+		if link, err := os.Readlink("/proc/self/ns/" + name); err == nil && link != first {
+			own = append(own, name)
+		}
+	}
+	if len(own) == 0 {
+		return ok("namespaces", "the machine's own")
+	}
+	return note("namespaces", "a container's ("+strings.Join(own, " and ")+"): an interrupted session is recovered only from inside the same one")
+}
+
+func onCgroups() report.Finding {
+	const at = "/sys/fs/cgroup"
+	var fs unix.Statfs_t
+	if unix.Statfs(at, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
+		return ok("cgroups", "version 2 at "+at)
+	}
+	return note("cgroups", "no cgroup version 2 at "+at)
+}
+
+func onServiceManager() report.Finding {
+	runtime := os.Getenv("XDG_RUNTIME_DIR")
+	if runtime == "" {
+		runtime = fmt.Sprintf("/run/user/%d", os.Getuid())
+	}
+	socket := filepath.Join(runtime, "systemd/private")
+	if _, err := os.Stat(socket); err != nil {
+		return note("cgroups", "no service manager of this user: nothing at "+socket)
+	}
+	return ok("cgroups", "this user has a service manager, at "+socket)
+}
+
+// setting reads one of the kernel's settings; empty where there is none.
+func setting(name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
