@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"cage/internal/proc"
@@ -166,6 +167,9 @@ func (s *session) prepareNote() (*renameio.PendingFile, error) {
 	if err := os.MkdirAll(filepath.Dir(file), ownerOnly); err != nil {
 		return nil, err
 	}
+	if err := sweepPending(file); err != nil {
+		return nil, err
+	}
 	pending, err := renameio.NewPendingFile(file, renameio.WithPermissions(ownerReadWrite), renameio.WithTempDir(filepath.Dir(file)))
 	if err != nil {
 		return nil, err
@@ -177,6 +181,26 @@ func (s *session) prepareNote() (*renameio.PendingFile, error) {
 		return nil, errors.Join(err, pending.Cleanup())
 	}
 	return pending, nil
+}
+
+// sweepPending removes what a cage that was killed before it published its note
+// left beside the place of that. The root's lock is held: nobody else prepares
+// one.
+func sweepPending(file string) error {
+	dir, pending := filepath.Dir(file), "."+filepath.Base(file)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), pending) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove what an earlier session left: %w", err)
+		}
+	}
+	return nil
 }
 
 // unnote takes the note about the root back: nothing is unfinished there.

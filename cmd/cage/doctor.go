@@ -18,7 +18,7 @@ func newDoctor(code *int) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what a session here could enforce, and what earlier ones left behind",
+		Short: "Say what a session here could enforce, and what is left over",
 		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			*code, err = diagnose(c.Context(), asJSON)
