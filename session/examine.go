@@ -42,7 +42,7 @@ type Examination struct {
 // its way is only looked for. An error is a *Refusal: not even the root is
 // known.
 func Examine(ctx context.Context, env []string, limits snapshot.Limits) (*Examination, error) {
-	s := &session{Options: Options{Env: env, Limits: limits}}
+	s := &session{Options: Options{Guarding: Guarding{Env: env, Limits: limits}}}
 	defer s.close()
 	if err := s.locate(ctx); err != nil {
 		return nil, s.refuse(err)

@@ -28,7 +28,9 @@ type ReviewOptions struct {
 // error is a *Refusal: nothing more was done.
 func Recover(ctx context.Context, o ReviewOptions) (*report.Recovery, error) {
 	s := &session{
-		Options: Options{Env: o.Env, Messages: o.Messages, Grace: o.Grace, Limits: snapshot.Limits{FileBytes: o.FileBytes}},
+		Options: Options{Guarding: Guarding{
+			Env: o.Env, Messages: o.Messages, Grace: o.Grace, Limits: snapshot.Limits{FileBytes: o.FileBytes},
+		}},
 		started: time.Now(),
 	}
 	defer s.closeGround()

@@ -29,13 +29,15 @@ func outside(t *testing.T, command ...string) Options {
 	}
 	t.Chdir(filepath.Join(work, "root"))
 	return Options{
-		Command: command,
-		Env: append(os.Environ(), "HOME="+filepath.Join(work, "home"), "TMPDIR="+filepath.Join(work, "tmp"),
-			"XDG_STATE_HOME="+filepath.Join(work, "home")),
+		Guarding: Guarding{
+			Env: append(os.Environ(), "HOME="+filepath.Join(work, "home"), "TMPDIR="+filepath.Join(work, "tmp"),
+				"XDG_STATE_HOME="+filepath.Join(work, "home")),
+			Messages: new(strings.Builder),
+			Interval: time.Second, Grace: time.Second,
+			Limits: snapshot.Limits{FileBytes: 1 << 20, Files: 100, TotalBytes: 1 << 20},
+		},
+		Command:     command,
 		Environment: spawn.Environment{Policy: spawn.Inherit},
-		Messages:    new(strings.Builder),
-		Interval:    time.Second, Grace: time.Second,
-		Limits: snapshot.Limits{FileBytes: 1 << 20, Files: 100, TotalBytes: 1 << 20},
 	}
 }
 

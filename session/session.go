@@ -24,31 +24,16 @@ import (
 	"cage/spawn"
 )
 
-// Options are what a user can ask of a session.
-type Options struct {
-	// Stage is what spawn.Main returned.
-	Stage spawn.Stage
-	// Command is the command and its arguments; it is not empty. It starts, and
-	// the session looks for its root, in the current directory.
-	Command []string
-	// Env is the whole environment of the caller, and Environment says what of
-	// it reaches the command.
-	Env         []string
-	Environment spawn.Environment
-	// Descriptors are what the command gets beside the standard streams.
-	Descriptors []int
-	// Rlimits bound the command and its descendants. Core dumps are off unless
-	// they say otherwise.
-	Rlimits spawn.Limits
-	// Stdin, Stdout and Stderr are handed to the command.
-	Stdin, Stdout, Stderr *os.File
+// Guarding is what a user can ask of whatever guards a root.
+type Guarding struct {
+	// Env is the whole environment of the caller.
+	Env []string
 	// Messages takes what the cage itself has to say.
 	Messages io.Writer
-	// Bell rings for every event while the command runs.
+	// Bell rings for every event.
 	Bell bool
 
 	ReportOnly bool
-	NoWatch    bool
 	Interval   time.Duration // between two rescans
 	Grace      time.Duration // between SIGTERM and SIGKILL
 	// ContestLimit and RuleContestLimit are nil where the rules file, then the
@@ -62,6 +47,27 @@ type Options struct {
 	// ReportFile is the file that gets the report, or the document of a
 	// refusal; empty for none.
 	ReportFile string
+}
+
+// Options are what a user can ask of a session.
+type Options struct {
+	Guarding
+	// Stage is what spawn.Main returned.
+	Stage spawn.Stage
+	// Command is the command and its arguments; it is not empty. It starts, and
+	// the session looks for its root, in the current directory.
+	Command []string
+	// Environment says what of the caller's environment reaches the command.
+	Environment spawn.Environment
+	// Descriptors are what the command gets beside the standard streams.
+	Descriptors []int
+	// Rlimits bound the command and its descendants. Core dumps are off unless
+	// they say otherwise.
+	Rlimits spawn.Limits
+	// Stdin, Stdout and Stderr are handed to the command.
+	Stdin, Stdout, Stderr *os.File
+	// NoWatch leaves everything to one check when the command has ended.
+	NoWatch bool
 }
 
 // Refusal is returned where a session failed closed: nothing ran.
