@@ -113,6 +113,7 @@ type Journal struct {
 	signed     time.Time
 	amendments map[rules.Path]*snapshot.Entry
 	processes  []proc.ID
+	leaves     bool
 }
 
 // Folder returns where the journal of a session lies: in the work tree's own

@@ -66,6 +66,7 @@ func (j *Journal) read() (*Interrupted, error) {
 	}
 	left.life, left.generation = life, generation
 	left.LastSign, left.Recovering = life.LastSign, life.Recovering
+	left.Leaves = life.Leaves
 	for _, p := range life.Processes {
 		left.Processes = append(left.Processes, p.id())
 	}
@@ -335,7 +336,10 @@ type Interrupted struct {
 	Recovering time.Time
 	// Processes are those it had then.
 	Processes []proc.ID
-	Store     *snapshot.Store
+	// Leaves says that the session's run has ended and nobody is to end what is
+	// left of it.
+	Leaves bool
+	Store  *snapshot.Store
 
 	folder      string
 	anchors     map[string]uint64

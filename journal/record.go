@@ -50,7 +50,9 @@ func (p processRecord) id() proc.ID { return proc.ID{PID: p.PID, Start: p.Start}
 type lifeRecord struct {
 	LastSign  time.Time       `json:"last_sign"`
 	Processes []processRecord `json:"processes"`
-	Amended   []amendment     `json:"amended"`
+	// Leaves says that they are not to be ended.
+	Leaves  bool        `json:"leaves"`
+	Amended []amendment `json:"amended"`
 	// Recovering is when a recovery last began to put files back.
 	Recovering time.Time `json:"recovering"`
 }

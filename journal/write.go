@@ -155,6 +155,15 @@ func (j *Journal) Refresh(processes []proc.ID) (mended bool, err error) {
 	return true, nil
 }
 
+// Leave notes that nobody is to end what the session has left.
+func (j *Journal) Leave() error {
+	j.leaves = true
+	if err := j.writeGeneration(time.Now(), cached); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}
+
 // Amend notes an entry whose baseline changed while the session runs.
 func (j *Journal) Amend(e *snapshot.Entry) error {
 	j.amendments[e.Path] = e
@@ -268,7 +277,7 @@ func (j *Journal) BeginRecovery(left *Interrupted) error {
 
 // life is what changes while the session runs, as of now.
 func (j *Journal) life(now time.Time) lifeRecord {
-	record := lifeRecord{LastSign: now, Processes: make([]processRecord, 0, len(j.processes))}
+	record := lifeRecord{LastSign: now, Processes: make([]processRecord, 0, len(j.processes)), Leaves: j.leaves}
 	for _, id := range j.processes {
 		record.Processes = append(record.Processes, newProcessRecord(id))
 	}

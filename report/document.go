@@ -314,9 +314,15 @@ type Lifetime struct {
 	Proved bool `json:"proved"`
 	// Survivors could not be ended.
 	Survivors List[Process] `json:"survivors"`
+	// Left was left alone, as Mode `leave` has it; nil where the end of the run
+	// was enforced.
+	Left *List[Process] `json:"left"`
 	// Gaps name what this host could not enforce.
 	Gaps List[string] `json:"gaps"`
 }
+
+// Unresolved reports whether something lives, or may, that was to be ended.
+func (l Lifetime) Unresolved() bool { return !l.Proved && l.Left == nil }
 
 // Process is one process of the run.
 type Process struct {

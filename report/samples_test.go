@@ -48,7 +48,7 @@ func with(change func(d *report.Document), signal int) report.Document {
 	change(&d)
 	e := report.Ending{
 		Halted:     d.Watch.Halt != nil,
-		Alive:      !d.Lifetime.Proved,
+		Alive:      d.Lifetime.Unresolved(),
 		Changes:    d.Changes,
 		NotStarted: d.RuntimeError != nil,
 		Signal:     signal,
@@ -202,6 +202,10 @@ func samples() []sample {
 			d.Changes = []report.Change{workflow()}
 			d.Lifetime.Survivors = []report.Process{{PID: 4720, Name: "postgres"}, {PID: 4733, Name: "dd\x1b[31m"}}
 			d.Lifetime.Proved = false
+		}, 0)},
+		{"left", with(func(d *report.Document) {
+			d.Lifetime.Mode, d.Lifetime.Proved = "leave", false
+			d.Lifetime.Left = &report.List[report.Process]{{PID: 4720, Name: "node"}, {PID: 4733, Name: "dd\x1b[31m"}}
 		}, 0)},
 		{"lost", with(func(d *report.Document) {
 			d.CommandExitCode, d.CommandSignal = nil, new("SIGKILL")

@@ -87,7 +87,7 @@ func (s *summary) lead() string {
 		return "HALTED, "
 	case len(s.d.Lifetime.Survivors) > 0:
 		return count(len(s.d.Lifetime.Survivors), "process", "processes") + " STILL ALIVE, "
-	case !s.d.Lifetime.Proved:
+	case s.d.Lifetime.Unresolved():
 		return "processes MAY STILL BE ALIVE, "
 	case s.d.Status == NotStarted:
 		return "the command did not start, "
@@ -283,6 +283,9 @@ func (s *summary) facts() {
 	if len(s.d.Lifetime.Survivors) > 0 {
 		s.line(s.paint.in(red, label("still alive")), processes(s.d.Lifetime.Survivors))
 	}
+	if left := s.d.Lifetime.Left; left != nil && len(*left) > 0 {
+		s.line(label("left running"), processes(*left))
+	}
 	s.labelled("trapped", s.d.TrappedSignal)
 }
 
@@ -407,7 +410,7 @@ func (s *summary) hints() {
 	}
 	if len(s.d.Lifetime.Survivors) > 0 {
 		s.hint("still alive: they survived SIGKILL; end them as their owner, or restart what they wait for")
-	} else if !s.d.Lifetime.Proved {
+	} else if s.d.Lifetime.Unresolved() {
 		s.hint("maybe alive: the cage lost sight of the command's processes; those it started have GANTRY_CAGE_SESSION=" +
 			plain(s.d.Session.ID) + " in their environment")
 	}

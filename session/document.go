@@ -46,7 +46,7 @@ func (s *session) report() *report.Document {
 		name := signalName(s.trapped)
 		d.TrappedSignal = &name
 	}
-	end := report.Ending{Halted: s.halted != nil, Alive: !d.Lifetime.Proved, Changes: d.Changes}
+	end := report.Ending{Halted: s.halted != nil, Alive: d.Lifetime.Unresolved(), Changes: d.Changes}
 	s.commandResult(d, &end)
 	d.Status, d.ExitCode = report.Decide(end)
 	s.log.SessionEnd(d.Status, d.ExitCode)
@@ -105,13 +105,24 @@ func (s *session) contestRows(rows []guard.Row) []report.Contest {
 
 func (s *session) lifetime() report.Lifetime {
 	l := report.Lifetime{
-		Mode: "tree", Mechanism: s.mechanism(), Ended: s.ended.Count,
-		Proved: s.run == nil || s.ended.Proved, Gaps: proc.Limits(),
+		Mode: s.Lifetime.String(), Mechanism: s.mechanism(), Ended: s.ended.Count,
+		Proved: s.run == nil || s.ended.Proved, Gaps: spawn.Gaps(s.Lifetime),
+		Survivors: listed(s.ended.Survivors),
 	}
-	for _, p := range s.ended.Survivors {
-		l.Survivors = append(l.Survivors, report.Process{PID: p.PID, Name: p.Name})
+	if s.left != nil {
+		// Some were about to end when they were listed.
+		left := listed(slices.DeleteFunc(*s.left, func(p proc.Process) bool { return !p.Alive() }))
+		l.Left = &left
 	}
 	return l
+}
+
+func listed(processes []proc.Process) report.List[report.Process] {
+	var list report.List[report.Process]
+	for _, p := range processes {
+		list = append(list, report.Process{PID: p.PID, Name: p.Name})
+	}
+	return list
 }
 
 // mechanism spells how the run was held.

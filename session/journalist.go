@@ -211,6 +211,18 @@ func (s *session) amend(e *snapshot.Entry) {
 	}
 }
 
+// leaveJournal notes that what the run has left is not to be ended by anybody.
+// Of what follows only a refresh would say otherwise, so those have ended.
+func (s *session) leaveJournal() {
+	s.stopJournalist()
+	if s.journalKept {
+		return
+	}
+	if err := s.journal.Leave(); err != nil {
+		s.log.WatchError(err)
+	}
+}
+
 func (s *session) stopJournalist() {
 	if s.journalist != nil {
 		close(s.journalist.quit)

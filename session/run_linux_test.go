@@ -37,7 +37,7 @@ func outside(t *testing.T, command ...string) Options {
 			Limits: snapshot.Limits{FileBytes: 1 << 20, Files: 100, TotalBytes: 1 << 20},
 		},
 		Command:     command,
-		Environment: spawn.Environment{Policy: spawn.Inherit},
+		Environment: spawn.Environment{Policy: spawn.Inherit}, Lifetime: spawn.LifetimeTree,
 	}
 }
 

@@ -61,6 +61,8 @@ type Options struct {
 	Environment spawn.Environment
 	// Descriptors are what the command gets beside the standard streams.
 	Descriptors []int
+	// Lifetime says what may outlive the command.
+	Lifetime spawn.Lifetime
 	// Rlimits bound the command and its descendants. Core dumps are off unless
 	// they say otherwise.
 	Rlimits spawn.Limits

@@ -30,6 +30,9 @@ type supervision struct {
 	ending                  chan halt.Ended
 	hurry                   chan struct{}
 	endingStarted, hurrying bool
+	// left is what a run that is to be left was let go with; nil where the end of
+	// the run was enforced.
+	left *[]proc.Process
 	// cutShort says that the command was not left to end by itself.
 	cutShort bool
 	// over is set when the tree has ended.
@@ -56,7 +59,7 @@ func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 		select {
 		case exit := <-s.run.Exited():
 			s.exit = &exit
-			s.end()
+			s.endOrLeave()
 		case sig := <-s.run.Stopped():
 			s.suspend(ctx, sig)
 		case <-s.signals.continued:
@@ -105,7 +108,7 @@ func (s *session) startCommand() error {
 		Path: s.Command[0], Args: s.Command[1:],
 		Env:   env,
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
-		Descriptors: s.Descriptors, Limits: s.Rlimits, Lifetime: spawn.LifetimeTree,
+		Descriptors: s.Descriptors, Limits: s.Rlimits, Lifetime: s.Lifetime,
 	})
 	if err != nil {
 		return err
@@ -116,6 +119,45 @@ func (s *session) startCommand() error {
 		s.bell = newBell(s.Messages)
 	}
 	return nil
+}
+
+// endOrLeave comes when the command has ended by itself or in the midst of an
+// end.
+func (s *session) endOrLeave() {
+	if s.Lifetime == spawn.LifetimeLeave && !s.endingStarted {
+		s.leave()
+		return
+	}
+	s.end()
+}
+
+// leave lets go of what the command left.
+func (s *session) leave() {
+	left, err := s.run.Leave()
+	if err != nil {
+		s.log.WatchError(err)
+		left = s.strays()
+	}
+	s.left, s.over = &left, true
+	select {
+	case <-s.run.Gone():
+		s.ended.Proved = true
+	default:
+	}
+	s.leaveJournal()
+}
+
+// strays lists what carries the session's name and has lost its parent.
+func (s *session) strays() []proc.Process {
+	self, err := proc.Self()
+	if err != nil {
+		return nil
+	}
+	strays, _, err := proc.Strays(nil, sessionVariable+"="+s.id, self.Start)
+	if err != nil {
+		s.log.WatchError(err)
+	}
+	return strays
 }
 
 // end ends the tree, once, beside the supervision, so that restoring goes on.
@@ -136,13 +178,9 @@ func (s *session) end() {
 // endStrays ends what still carries the session's name, where nothing proves
 // that the tree is gone: its keeper was killed. That is no proof either.
 func (s *session) endStrays(ended *halt.Ended) {
-	self, err := proc.Self()
-	if err != nil {
-		return
-	}
 	for range strayRounds {
-		strays, _, err := proc.Strays(nil, sessionVariable+"="+s.id, self.Start)
-		if err != nil || len(strays) == 0 {
+		strays := s.strays()
+		if len(strays) == 0 {
 			return
 		}
 		var ids []proc.ID

@@ -158,14 +158,19 @@ func callAsAsked() int {
 
 const callVariable = "SPAWN_TEST_CALL"
 
-// answer runs a command under a filter and returns its first word.
-func answer(t *testing.T, r *proc.Reaper, set setup, path string, env ...string) string {
+func readAll(t *testing.T, from *os.File) string {
 	t.Helper()
-	ours, theirs, err := os.Pipe()
+	text, err := io.ReadAll(from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ours.Close()
+	return string(text)
+}
+
+// answer runs a command under a filter and returns its first word.
+func answer(t *testing.T, r *proc.Reaper, set setup, path string, env ...string) string {
+	t.Helper()
+	ours, theirs := pipe(t)
 	tree, err := startTree(r, proc.Spec{
 		Path: path, Args: []string{path}, Env: env, Files: []*os.File{nil, theirs, os.Stderr},
 	}, set)
@@ -173,13 +178,10 @@ func answer(t *testing.T, r *proc.Reaper, set setup, path string, env ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := io.ReadAll(ours)
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := readAll(t, ours)
 	<-tree.Gone()
 	exit := <-tree.Exited()
-	return strings.TrimSpace(fmt.Sprintf("%s exit %d", strings.TrimSpace(string(said)), exit.Status()))
+	return strings.TrimSpace(fmt.Sprintf("%s exit %d", strings.TrimSpace(said), exit.Status()))
 }
 
 // The kernel takes the filter and refuses what it names, and nothing else; also

@@ -24,6 +24,8 @@ type keeper struct {
 	tree    *proc.Tree
 	notices *sender
 	working sync.WaitGroup
+	// outlived says that the run is left alone when the orders have ended.
+	outlived bool
 }
 
 // lastPatience is how long a keeper without orders tries to end what refuses to
@@ -31,8 +33,9 @@ type keeper struct {
 const lastPatience = 10 * time.Second
 
 // keep is the whole life of a keeper process. It returns when nothing is left
-// of the run. Where its orders have ended, because whoever gave them is gone, it
-// ends the run first.
+// of the run, or it is to leave the rest. Where its orders have ended, because
+// whoever gave them is gone, it ends the run first, unless that is to outlive
+// its program.
 func keep(orders string) error {
 	fd, err := strconv.Atoi(orders)
 	if err != nil {
@@ -52,15 +55,15 @@ func keep(orders string) error {
 	if err := decoder.Decode(&what); err != nil {
 		return fmt.Errorf("this is a stage that the program starts by itself: %w", err)
 	}
-	k := keeper{notices: newSender(socket)}
+	k := keeper{notices: newSender(socket), outlived: what.Outlives}
 	if err := k.start(what); err != nil {
 		return k.notices.send(refusal(err))
 	}
-	if err := k.hold(decoder); err != nil {
+	err = k.hold(decoder)
+	if err != nil && !k.outlived {
 		k.tree.Kill(lastPatience)
-		return err
 	}
-	return nil
+	return err
 }
 
 // hold tells of the run and takes orders until nothing is left of it.
@@ -91,6 +94,8 @@ func (k *keeper) start(what request) error {
 		Path: what.Path, Args: what.Args, Env: what.Env, Dir: what.Dir,
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		More:  named(what.Descriptors),
+
+		Outlives: what.Outlives,
 	}, what.Setup)
 	return err
 }
@@ -113,6 +118,9 @@ func (k *keeper) serve(orders <-chan order) error {
 			if !open {
 				return errors.New("its orders have ended before its command")
 			}
+			if o.Verb == leave {
+				return k.leave(o, died)
+			}
 			k.working.Go(func() { k.obey(o) })
 		case sig := <-k.tree.Stopped():
 			if err := k.notices.send(notice{Event: stopped, Signal: sig}); err != nil {
@@ -126,6 +134,18 @@ func (k *keeper) serve(orders <-chan order) error {
 		case <-k.tree.Gone():
 			return k.finish(died)
 		}
+	}
+}
+
+// leave tells what is left and ends: only what is gone can be proved to be.
+func (k *keeper) leave(o order, died <-chan proc.Exit) error {
+	k.obey(o)
+	select {
+	case <-k.tree.Gone():
+		return k.finish(died)
+	default:
+		k.working.Wait()
+		return nil
 	}
 }
 
@@ -148,11 +168,9 @@ func (k *keeper) obey(o order) {
 	answer := notice{Event: answered, Number: o.Number}
 	switch o.Verb {
 	case list:
-		processes, err := k.tree.Processes()
-		if err != nil {
-			answer.Error = err.Error()
-		}
-		answer.Processes = processes
+		answer.list(k.tree.Processes())
+	case leave:
+		answer.list(k.tree.Leave())
 	case terminate:
 		answer.Count = k.tree.Terminate()
 	case kill:
@@ -160,6 +178,14 @@ func (k *keeper) obey(o order) {
 	}
 	// Fails when whoever gave the order is gone, which ends serve as well.
 	_ = k.notices.send(answer)
+}
+
+// list fills in what was listed.
+func (n *notice) list(processes []proc.Process, err error) {
+	n.Processes = processes
+	if err != nil {
+		n.Error = err.Error()
+	}
 }
 
 // shrugOffSignals lets the signals pass by that a terminal or a person sends

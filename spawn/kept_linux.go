@@ -76,6 +76,7 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 	decoder := gob.NewDecoder(ours)
 	if err := k.begin(decoder, request{
 		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Descriptors: c.Descriptors, Setup: c.setup(),
+		Outlives: spec.Outlives,
 	}); err != nil {
 		// Without its orders the keeper ends.
 		ours.Close()
@@ -136,7 +137,8 @@ func (k *kept) listen(decoder *gob.Decoder) (ended bool) {
 		}
 	}
 	if running {
-		// Its parent-death signal.
+		// Nobody holds it any more. Most die with their keeper by themselves.
+		_ = k.command.Signal(unix.SIGKILL)
 		k.exited <- proc.Exit{Signal: unix.SIGKILL}
 	}
 	return ended
@@ -216,7 +218,12 @@ func (k *kept) Processes() ([]proc.Process, error) {
 	if k.isGone() {
 		return nil, nil
 	}
-	answer, err := k.ask(order{Verb: list})
+	return k.askList(list)
+}
+
+// askList gives an order that is answered with a list.
+func (k *kept) askList(verb verb) ([]proc.Process, error) {
+	answer, err := k.ask(order{Verb: verb})
 	switch {
 	case k.isGone():
 		return nil, nil
@@ -227,6 +234,12 @@ func (k *kept) Processes() ([]proc.Process, error) {
 	default:
 		return answer.Processes, nil
 	}
+}
+
+func (k *kept) Leave() ([]proc.Process, error) {
+	left, err := k.askList(leave)
+	<-k.lost
+	return left, err
 }
 
 func (k *kept) Terminate() int {

@@ -24,6 +24,8 @@ type request struct {
 	// Descriptors are those that it gets beside the standard streams.
 	Descriptors []int
 	Setup       setup
+	// Outlives says that the run is left alone when the program dies.
+	Outlives bool
 }
 
 type verb uint8
@@ -32,6 +34,8 @@ const (
 	list verb = iota + 1
 	terminate
 	kill
+	// leave is the last order: the keeper answers with a list, and ends.
+	leave
 )
 
 type order struct {
@@ -57,12 +61,12 @@ type notice struct {
 
 	Command proc.ID        // started
 	Errno   syscall.Errno  // refused: what the system answered, or 0
-	Error   string         // refused without Errno; answered list, where it failed
+	Error   string         // refused without Errno; answered list or leave, where it failed
 	Signal  syscall.Signal // stopped
 	Exit    proc.Exit      // exited
 
 	Number    uint64         // answered
-	Processes []proc.Process // answered list
+	Processes []proc.Process // answered list or leave
 	Count     int            // answered terminate
 	Killed    proc.Killed    // answered kill
 }

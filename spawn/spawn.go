@@ -79,6 +79,9 @@ type Tree interface {
 	// Processes lists what lives, parents before children; a process younger
 	// than the listing may be missing.
 	Processes() ([]proc.Process, error)
+	// Leave comes after Exited. It lists what is left and ends nothing; nothing
+	// is told of the run from then on. Gone is closed where nothing was left.
+	Leave() ([]proc.Process, error)
 	// Terminate sends SIGTERM to every process, wakes those that are stopped,
 	// and returns how many took it.
 	Terminate() int
@@ -133,6 +136,9 @@ func (c Command) spec() (proc.Spec, error) {
 	if env == nil {
 		env = os.Environ()
 	}
+	if c.Lifetime == LifetimeRun {
+		env = gitInForeground(env)
+	}
 	return proc.Spec{
 		Path:  path,
 		Args:  append([]string{c.Path}, c.Args...),
@@ -140,5 +146,7 @@ func (c Command) spec() (proc.Spec, error) {
 		Dir:   c.Dir,
 		Files: []*os.File{c.Stdin, c.Stdout, c.Stderr},
 		More:  named(c.Descriptors),
+
+		Outlives: c.Lifetime == LifetimeLeave,
 	}, nil
 }

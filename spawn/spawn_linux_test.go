@@ -25,6 +25,10 @@ import (
 // roleVariable makes this test binary a program of its own.
 const roleVariable = "SPAWN_TEST_ROLE"
 
+// lifetimeVariable is the lifetime of the command that roleKeep runs; run where
+// it is empty.
+const lifetimeVariable = "SPAWN_TEST_LIFETIME"
+
 const (
 	roleKeep = "keep" // runs a command
 	roleCall = "call" // makes a system call
@@ -111,21 +115,26 @@ func newReaper(t *testing.T) *proc.Reaper {
 type rig struct {
 	*Run
 	reaper *proc.Reaper
+	in     *os.File
 	out    *os.File
 	lines  *bufio.Reader
 }
 
 func plant(t *testing.T, mechanism, script string, args ...string) *rig {
 	t.Helper()
+	return plantWith(t, mechanism, LifetimeTree, script, args...)
+}
+
+func plantWith(t *testing.T, mechanism string, lifetime Lifetime, script string, args ...string) *rig {
+	t.Helper()
 	r := newReaper(t)
-	out, theirs, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { out.Close() })
+	theirIn, in := pipe(t)
+	out, theirs := pipe(t)
+	defer theirIn.Close()
 	defer theirs.Close()
 	run, err := Stage{entered: true}.Start(r, Command{
-		Path: "sh", Args: append([]string{"-c", script, "sh"}, args...), Stdout: theirs, Stderr: os.Stderr, Lifetime: LifetimeTree,
+		Path: "sh", Args: append([]string{"-c", script, "sh"}, args...),
+		Stdin: theirIn, Stdout: theirs, Stderr: os.Stderr, Lifetime: lifetime,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +142,29 @@ func plant(t *testing.T, mechanism, script string, args ...string) *rig {
 	if run.Mechanism() != mechanism {
 		t.Fatalf("the run is held by a %s", run.Mechanism())
 	}
-	return &rig{run, r, out, bufio.NewReader(out)}
+	return &rig{run, r, in, out, bufio.NewReader(out)}
+}
+
+// pipe returns a pipe whose ends are closed with the test.
+func pipe(t *testing.T) (reads, writes *os.File) {
+	t.Helper()
+	reads, writes, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		reads.Close()
+		writes.Close()
+	})
+	return reads, writes
+}
+
+// tell lets a command that reads a line go on.
+func (g *rig) tell(t *testing.T) {
+	t.Helper()
+	if _, err := g.in.WriteString("go\n"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (g *rig) line(t *testing.T) string {
@@ -535,8 +566,9 @@ func roleProgram(stage Stage) int {
 		fmt.Println("failed:", err)
 		return 1
 	}
+	lifetime, _ := ParseLifetime(os.Getenv(lifetimeVariable))
 	run, err := stage.Start(r, Command{
-		Path: "sh", Args: []string{"-c", `grep SigIgn /proc/self/status; exec sleep 1000`}, Stdout: os.Stdout,
+		Path: "sh", Args: []string{"-c", `grep SigIgn /proc/self/status; exec sleep 1000`}, Stdout: os.Stdout, Lifetime: lifetime,
 	})
 	if err != nil {
 		fmt.Println("failed:", err)

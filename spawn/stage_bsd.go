@@ -15,6 +15,15 @@ const ownMechanism = ProcessList
 // systems have no stage yet that a run would need.
 func Main() Stage { return Stage{entered: true} }
 
+// Gaps names, a sentence each, what this system cannot hold of a lifetime.
+func Gaps(l Lifetime) []string {
+	gaps := proc.Limits()
+	if l == LifetimeRun {
+		gaps = append(gaps, "system calls cannot be filtered on this system: the lifetime run refuses nobody a session of its own, as tree does")
+	}
+	return gaps
+}
+
 // startOwn starts a command that this program holds itself, and refuses what
 // takes a stage.
 func (s Stage) startOwn(r *proc.Reaper, c Command, spec proc.Spec) (*proc.Tree, error) {

@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"cage/internal/proc"
 )
 
 const ownMechanism = Subreaper
@@ -29,6 +31,9 @@ func Main() Stage {
 	}
 	return Stage{entered: true}
 }
+
+// Gaps names, a sentence each, what this system cannot hold of a lifetime.
+func Gaps(Lifetime) []string { return proc.Limits() }
 
 // stageMain runs a stage, which finds the socket to whoever started it at the
 // descriptor that its argument names.

@@ -14,18 +14,20 @@ import (
 // runFlags are the session's flags as they were given.
 type runFlags struct {
 	guardFlags
-	noWatch bool
-	env     choice
-	passEnv names
-	denyEnv names
-	setEnv  settings
-	passFD  descriptors
-	rlimit  rlimits
+	noWatch  bool
+	lifetime choice
+	env      choice
+	passEnv  names
+	denyEnv  names
+	setEnv   settings
+	passFD   descriptors
+	rlimit   rlimits
 }
 
 func newRun(stage spawn.Stage, code *int) *cobra.Command {
 	f := runFlags{
 		guardFlags: newGuardFlags(),
+		lifetime:   choice{value: "tree", allowed: []string{"run", "tree", "leave"}},
 		env:        choice{value: "inherit", allowed: []string{"inherit", "passthrough", "allowlist"}},
 	}
 	c := &cobra.Command{
@@ -62,6 +64,9 @@ func (f *runFlags) register(c *cobra.Command) {
 	a.add(fights, &f.ruleContestLimit, "rule-contest-limit", "rounds of one rule before it is halted, 0 counts none (default .cage.yaml, then 10)")
 	a.add(fights, &f.grace, "grace", "time between SIGTERM and SIGKILL")
 
+	const outlives = "What outlives the command"
+	a.add(outlives, &f.lifetime, "lifetime", "nothing, and nothing makes itself a daemon; nothing; or all that the command leaves when it ends by itself")
+
 	const reaches = "What reaches the command"
 	a.add(reaches, &f.env, "env", "of your environment: all, all but secrets by name, or what --pass-env names")
 	a.add(reaches, &f.passEnv, "pass-env", "let this variable through, with --env allowlist; repeatable")
@@ -97,9 +102,10 @@ func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (i
 }
 
 func (f *runFlags) options(stage spawn.Stage, command []string) session.Options {
+	lifetime, _ := spawn.ParseLifetime(f.lifetime.value) // the flag takes no other
 	return session.Options{
 		Guarding: f.guarding(), NoWatch: f.noWatch,
-		Stage: stage, Command: command, Environment: f.environment(), Descriptors: f.passFD, Rlimits: f.rlimit.Limits,
+		Stage: stage, Command: command, Lifetime: lifetime, Environment: f.environment(), Descriptors: f.passFD, Rlimits: f.rlimit.Limits,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	}
 }

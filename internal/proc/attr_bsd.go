@@ -4,9 +4,8 @@ package proc
 
 import "syscall"
 
-func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
-
-func helperAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// dieWithParent has nothing to set.
+func dieWithParent(*syscall.SysProcAttr) {}
 
 func deathLimits() []string {
 	return []string{"this system has no parent-death signal: a killed cage leaves its command running"}

@@ -2,10 +2,7 @@ package proc
 
 import "syscall"
 
-func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
-
-func helperAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
-}
+// dieWithParent has a process killed when this one ends.
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 func deathLimits() []string { return nil }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,7 +47,9 @@ func (r *Reaper) Run(ctx context.Context, h Helper) (Output, error) {
 	if err != nil {
 		return Output{}, fmt.Errorf("running %q: %w", h.Path, err)
 	}
-	child, err := r.start(Spec{Path: h.Path, Args: h.Args, Env: h.Env, Dir: h.Dir, Files: pipes.theirs()}, helperAttr(), nil)
+	attr := &syscall.SysProcAttr{Setsid: true}
+	dieWithParent(attr)
+	child, err := r.start(Spec{Path: h.Path, Args: h.Args, Env: h.Env, Dir: h.Dir, Files: pipes.theirs()}, attr, nil)
 	if err != nil {
 		pipes.close()
 		return Output{}, err

@@ -69,9 +69,8 @@ func childrenByParent() map[int][]Process {
 	return children
 }
 
-func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
-
-func helperAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// dieWithParent has nothing to set.
+func dieWithParent(*syscall.SysProcAttr) {}
 
 // Limits names, a sentence each, what this machine cannot hold of the
 // package's promises.

@@ -65,6 +65,10 @@ type Spec struct {
 	// More are open descriptors of this program by the numbers, above those of
 	// Files, under which it gets them.
 	More map[int]uintptr
+	// Outlives says that it is to live on when this program dies. Without it the
+	// command of a tree is killed then, where the system has a parent-death
+	// signal.
+	Outlives bool
 }
 
 // Child is a process that a Reaper started.
@@ -144,8 +148,7 @@ func (r *Reaper) Close() error {
 }
 
 // Start starts the command whose descendants are the tree. It shares session,
-// process group and terminal with this program, gets SIGKILL when this program
-// dies (where the system has such a signal), and is refused with ErrForeign
+// process group and terminal with this program, and is refused with ErrForeign
 // where Foreign is not empty. A Reaper has one tree at a time.
 //
 // The command starts with the signals ignored that were ignored for this
@@ -158,7 +161,11 @@ func (r *Reaper) Start(spec Spec) (*Tree, error) {
 		return nil, ErrForeign
 	}
 	tree := &Tree{reaper: r, gone: make(chan struct{})}
-	if _, err := r.start(spec, commandAttr(), tree); err != nil {
+	attr := &syscall.SysProcAttr{}
+	if !spec.Outlives {
+		dieWithParent(attr)
+	}
+	if _, err := r.start(spec, attr, tree); err != nil {
 		return nil, err
 	}
 	return tree, nil

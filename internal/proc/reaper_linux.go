@@ -57,13 +57,8 @@ func foreignChildren(self ID) ([]Process, error) {
 	return found, nil
 }
 
-func commandAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
-}
-
-func helperAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setsid: true}
-}
+// dieWithParent has a process killed when the thread that forked it ends.
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = unix.SIGKILL }
 
 // reap waits, without blocking, for every child that has ended or stopped, tells
 // whoever started it, and notices the end of the tree.

@@ -69,6 +69,25 @@ func (t *Tree) Terminate() int {
 	return count
 }
 
+// Leave lists what is left of a tree whose command has ended, and ends nothing.
+// The list is empty where nothing is left, which closes Gone, and where it
+// cannot be seen.
+func (t *Tree) Leave() ([]Process, error) {
+	for pause := shortPause; ; pause *= 2 {
+		t.reaper.reap()
+		if t.isGone() {
+			return nil, nil
+		}
+		left, err := t.Processes()
+		if len(left) > 0 || err != nil || pause > longPause {
+			return left, err
+		}
+		// What was born after the listing is in the next, and so is what was
+		// about to end.
+		time.Sleep(pause)
+	}
+}
+
 // Killed says what became of a tree that was killed.
 type Killed struct {
 	// Count is the number of processes that took SIGKILL.

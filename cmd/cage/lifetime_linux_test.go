@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"cage/report"
+)
+
+// leaver is a script that leaves two processes, one in a session of its own.
+const leaver = `
+sleep 1000 >/dev/null 2>&1 & echo $! >../child
+setsid sh -c 'echo $$ >../detached; exec sleep 1000' >/dev/null 2>&1 &
+while [ ! -s ../detached ]; do sleep 0.01; done
+`
+
+// leftAlone wants both processes of a leaver to live and the report to list
+// them alone, and ends them.
+func (f *field) leftAlone() {
+	f.t.Helper()
+	listed := make(map[int]string)
+	for _, p := range *f.report().Lifetime.Left {
+		listed[p.PID] = p.Name
+	}
+	for _, name := range []string{"../child", "../detached"} {
+		pid := f.number(name)
+		if !alive(pid) || listed[pid] != "sleep" {
+			f.t.Errorf("%s, %d, was ended or is not listed: %v", name, pid, listed)
+		}
+		unix.Kill(pid, unix.SIGKILL)
+		delete(listed, pid)
+	}
+	if len(listed) > 0 {
+		f.t.Errorf("others are listed: %v", listed)
+	}
+}
+
+// report returns the report as a program reads it.
+func (f *field) report() report.Document {
+	f.t.Helper()
+	data, err := os.ReadFile(filepath.Join(f.work, "report.json"))
+	f.must(err)
+	var doc report.Document
+	f.must(json.Unmarshal(data, &doc))
+	return doc
+}
+
+// Promise: with the lifetime leave nothing is ended after the command. What it
+// left is listed and changes no exit code. The keeper of a cage with other
+// children does not stay for it either.
+func TestLeftProcessesAreLeft(t *testing.T) {
+	t.Run("", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		r := f.cage(leaver+`exit 5`, "--lifetime", "leave")
+		r.exits(5)
+		f.wants("status=ok", "lifetime.mode=leave", "lifetime.mechanism=subreaper", "lifetime.ended=0", "lifetime.proved=false",
+			"lifetime.survivors=[]")
+		r.says("\n  left running   ")
+		f.leftAlone()
+	})
+	t.Run("beside a foreign child", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		r, foreign := f.besides(leaver+`echo $PPID >../keeper; echo evil >.env; exit 5`, "--lifetime", "leave")
+		r.exits(3)
+		f.whole(".env", dotenv)
+		f.wants("status=violations_reverted", "lifetime.mechanism=keeper", "lifetime.ended=0")
+		if alive(f.number("../keeper")) {
+			t.Error("the keeper lingers")
+		}
+		f.leftAlone()
+		f.untouched(foreign)
+	})
+	t.Run("nothing", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		f.cage(`exit 5`, "--lifetime", "leave").exits(5)
+		f.wants("lifetime.left=[]", "lifetime.proved=true")
+	})
+}
+
+// Promise: a halt and a signal end everything, also where it might have been
+// left.
+func TestLeaveIsNoWayOutOfAnEnd(t *testing.T) {
+	t.Run("a halt", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		r := f.cage(`tamper held ../lock sh -c 'setsid sh ../stubborn.sh & while :; do echo evil >>.env; sleep 0.05; done'`,
+			"--lifetime", "leave", "--contest-limit", "1", "--grace", "50ms")
+		r.exits(4)
+		f.free()
+		f.wants("status=halted", "lifetime.mode=leave", "lifetime.proved=true", "lifetime.left=null")
+	})
+	t.Run("a signal", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		r := f.cage(`tamper held ../lock sh ../stubborn.sh`, "--lifetime", "leave", "--grace", "50ms")
+		f.appears("ready")
+		r.signal(syscall.SIGTERM)
+		r.exits(128 + int(syscall.SIGTERM))
+		f.free()
+		f.wants("trapped_signal=SIGTERM", "lifetime.proved=true", "lifetime.left=null")
+	})
+}
+
+// Promise: a killed cage leaves such a command running, and nobody guards it.
+// So the next start ends it before it puts the files back.
+func TestKilledCageLeavesTheCommand(t *testing.T) {
+	for name, start := range map[string]func(f *field, script string, flags ...string) *run{
+		"": (*field).cage,
+		"beside a foreign child": func(f *field, script string, flags ...string) *run {
+			r, _ := f.besides(script, flags...)
+			return r
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			r := start(f, leaver+`exec >/dev/null 2>&1; echo $$ >../command; wait`, "--lifetime", "leave")
+			command := f.number("../command")
+			r.signal(syscall.SIGKILL)
+			<-r.over
+			f.write(".env", "evil\n")
+			if !alive(command) {
+				t.Error("the command has ended")
+			}
+			next := f.cage(`:`)
+			next.exits(0)
+			next.says("1 file put back, 3 processes ended")
+			for _, name := range []string{"../command", "../child", "../detached"} {
+				if alive(f.number(name)) {
+					t.Errorf("%s lives", name)
+				}
+			}
+			f.whole(".env", dotenv)
+		})
+	}
+}
+
+// Promise: with the lifetime run a process that asks for a session of its own
+// is told no, so that no daemon is made; other work goes on.
+func TestNoDaemonInARun(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	r := f.cage(`tamper held ../lock sh -c 'setsid sleep 1000 && exit 1; (sleep 1000 &); exit 5' 2>../said`, "--lifetime", "run")
+	r.exits(5)
+	f.free()
+	f.wants("status=ok", "lifetime.mode=run", "lifetime.ended=1", "lifetime.proved=true", "lifetime.left=null", "lifetime.gaps=[]")
+	if said := f.read("../said"); !strings.Contains(said, "Operation not permitted") {
+		t.Errorf("it was told %q", said)
+	}
+}
