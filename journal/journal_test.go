@@ -138,7 +138,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	self, err := proc.Self()
 	s.must(err)
-	if left.Cage != self || !slices.Equal(left.Processes, []proc.ID{{PID: 102, Start: 7}}) {
+	if left.Leaves || left.Cage != self || !slices.Equal(left.Processes, []proc.ID{{PID: 102, Start: 7}}) {
 		t.Errorf("cage %v, processes %v", left.Cage, left.Processes)
 	}
 	plan, manifest, err := left.Build(s.layout, nil)
@@ -165,6 +165,21 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if !slices.Equal(manifest.Directories(), r.Manifest.Directories()) {
 		t.Errorf("directories %v", manifest.Directories())
+	}
+}
+
+// What a session has left is nobody's to end, and a journal that is read says so.
+func TestLeft(t *testing.T) {
+	s := newScene(t)
+	j, _, err := s.acquire()
+	s.must(err)
+	s.must(j.Write(s.record()))
+	s.must(j.Leave())
+	s.must(j.Close())
+	_, left, err := s.acquire()
+	s.must(err)
+	if left == nil || !left.Leaves {
+		t.Errorf("%+v", left)
 	}
 }
 

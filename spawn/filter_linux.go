@@ -110,19 +110,29 @@ func (r refusals) apply() error {
 	if r == (refusals{}) {
 		return nil
 	}
-	if err := r.install(); err != nil {
+	err := knownMachine()
+	if err == nil {
+		err = install(r.program())
+	}
+	if err != nil {
 		return fmt.Errorf("this system cannot filter system calls (seccomp), which is to keep %s: %w; %s", r.what(), err, r.wayRound())
 	}
 	return nil
 }
 
-func (r refusals) install() error {
+// knownMachine refuses machines whose ABIs are none of those in abis.
+func knownMachine() error {
 	switch runtime.GOARCH {
 	case "amd64", "386", "arm64", "arm":
+		return nil
 	default:
 		return fmt.Errorf("the numbers of system calls on %s are not known", runtime.GOARCH)
 	}
-	raw, err := bpf.Assemble(r.program())
+}
+
+// install has the calling thread, and what it becomes, judged by a filter.
+func install(program []bpf.Instruction) error {
+	raw, err := bpf.Assemble(program)
 	if err != nil {
 		return err
 	}
@@ -135,11 +145,11 @@ func (r refusals) install() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	fprog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	// Before Linux 5.16 a filter without the flag slows its process down as if
 	// it ran code that must not guess what others hold in memory.
 	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP,
-		unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&program)))
+		unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&fprog)))
 	if errno != 0 {
 		return errno
 	}

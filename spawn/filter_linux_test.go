@@ -287,3 +287,62 @@ func i386Program(t *testing.T, calls []call) string {
 	}
 	return name
 }
+
+// withoutFilters becomes roleRefused on a system that has no filters: one filter
+// sees to that.
+func withoutFilters() int {
+	runtime.LockOSThread()
+	refuse := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
+	filter := append([]bpf.Instruction{bpf.LoadAbsolute{Off: numberAt, Size: word}}, where(unix.SYS_SECCOMP, refuse)...)
+	err := install(append(filter, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}))
+	if err == nil {
+		err = unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), roleVariable+"="+roleRefused))
+	}
+	fmt.Println(err)
+	return 1
+}
+
+// startEach tries to start a command with each lifetime and says what came of
+// it. The children that it was given end with it.
+func startEach(stage Stage) int {
+	for _, lifetime := range []Lifetime{LifetimeRun, LifetimeTree, LifetimeLeave} {
+		r, err := proc.NewReaper()
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		run, err := stage.Start(r, Command{Path: "echo", Args: []string{"it runs"}, Stdout: os.Stdout, Lifetime: lifetime})
+		if err != nil {
+			fmt.Println(err)
+		} else {
+			<-run.Gone()
+		}
+		if lifetime == LifetimeLeave {
+			for _, foreign := range r.Foreign() {
+				_ = foreign.Signal(unix.SIGKILL)
+			}
+		}
+		if err := r.Close(); err != nil {
+			fmt.Println(err)
+		}
+	}
+	return 0
+}
+
+// Where the system takes no filter the command never runs with a weaker rule:
+// what is missing is named, and what can be asked for instead.
+func TestNoFilterNoRun(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "this system cannot filter system calls (seccomp), which is to keep the run in one session: " +
+		"function not implemented; run it with the lifetime tree\nit runs\nit runs\n"
+	for before, by := range map[string]string{"": "", "sleep 1000 >/dev/null 2>&1 & ": "the keeper refuses: "} {
+		cmd := exec.Command("sh", "-c", before+`exec "$0"`, self)
+		cmd.Env = append(os.Environ(), roleVariable+"="+roleBare)
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != by+want {
+			t.Errorf("%s%q, %v, want %q", before, out, err, by+want)
+		}
+	}
+}

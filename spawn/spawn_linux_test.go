@@ -32,6 +32,9 @@ const lifetimeVariable = "SPAWN_TEST_LIFETIME"
 const (
 	roleKeep = "keep" // runs a command
 	roleCall = "call" // makes system calls
+	// roleBare becomes roleRefused where no filter can be installed.
+	roleBare    = "bare"
+	roleRefused = "refused"
 )
 
 func TestMain(m *testing.M) {
@@ -43,6 +46,10 @@ func TestMain(m *testing.M) {
 		os.Exit(roleProgram(stage))
 	case roleCall:
 		os.Exit(makeCalls())
+	case roleBare:
+		os.Exit(withoutFilters())
+	case roleRefused:
+		os.Exit(startEach(stage))
 	}
 	// The race detector has a program sleep for a second before it exits, so that
 	// what other threads find is still told: a keeper has none to tell of.
