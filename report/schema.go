@@ -9,3 +9,10 @@ var schema string
 
 // Schema returns the JSON Schema (draft 2020-12) of [Document] and [Failure].
 func Schema() string { return schema }
+
+//go:embed schema/gantry.cage-check.v1.schema.json
+var checkSchema string
+
+// CheckSchema returns the JSON Schema (draft 2020-12) of [Check] and of the
+// [Failure] of a check.
+func CheckSchema() string { return checkSchema }

@@ -103,11 +103,13 @@ func (p *Plan) byName(rel, name string) Verdict {
 	if lockfile(name) {
 		best = Verdict{Rule: Lockfile, Source: Builtin, Mode: Report}
 	}
-	for i := range p.config.entries {
-		e := &p.config.entries[i]
-		verdict := Verdict{Rule: Protect, Source: CageYAML, Mode: e.mode}
-		if e.isGlob && verdict.beats(best) && e.glob.match(rel) {
-			best = verdict
+	for _, entries := range [2][]entry{p.config.entries, p.earlier} {
+		for i := range entries {
+			e := &entries[i]
+			verdict := Verdict{Rule: Protect, Source: CageYAML, Mode: e.mode}
+			if e.isGlob && verdict.beats(best) && e.glob.match(rel) {
+				best = verdict
+			}
 		}
 	}
 	return best
@@ -123,7 +125,7 @@ func (p *Plan) yield(path Path, verdict Verdict) Verdict {
 
 // override downgrades a verdict on a path that a settled plan overrides.
 func (p *Plan) override(path Path, verdict Verdict) Verdict {
-	if !p.settled || verdict.Mode != Revert || verdict.fixed() {
+	if !p.settled || verdict.Mode != Revert || verdict.fixed() && !p.approved {
 		return verdict
 	}
 	for _, o := range p.requested {
@@ -209,6 +211,24 @@ func (p *Plan) Leads(dir Path) bool {
 	return slices.ContainsFunc(p.targets, func(t Target) bool {
 		return t.Path.Within(dir) && p.override(t.Path, t.Verdict).Mode == Revert
 	})
+}
+
+// Leading returns the verdict on the places below path that revert rules name
+// by their path, the one that counts first: what stands at path itself decides
+// whether anything can stand there.
+func (p *Plan) Leading(path Path) (Verdict, bool) {
+	path = p.ground.home(path)
+	table := &p.index[path.Anchor]
+	if _, ok := table.above[path.Rel]; !ok || path.Rel == "" {
+		return Verdict{}, false
+	}
+	var best Verdict
+	for _, t := range p.targets {
+		if t.Path != path && t.Path.Within(path) && t.Verdict.Mode == Revert {
+			best = best.or(p.override(t.Path, t.Verdict))
+		}
+	}
+	return best, best.Rule != ""
 }
 
 // Covers reports whether dir is or lies in a tree under a revert rule.

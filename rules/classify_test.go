@@ -608,3 +608,46 @@ func TestTargets(t *testing.T) {
 		t.Errorf("more targets than asked for: %v", got)
 	}
 }
+
+// Promise: the rules of other versions of the files hold beside the present
+// ones, and can be no reason to refuse those.
+func TestEarlierSources(t *testing.T) {
+	in := Inputs{
+		Config: yamlFile("protect: [{path: new}, {path: both, mode: report}]"),
+		Earlier: []Sources{
+			{Config: yamlFile("protect: [{path: old}, {glob: '*.pem'}, {path: both}]")},
+			{Config: yamlFile("protect: [{glob: 'sub/*', mode: report}]"), ManifestYAML: yamlFile("schema_version: '1'\nskills: {s: {forbidden_zones: [zone]}}")},
+		},
+	}
+	p := settle(t, in, root("sub/.env"))
+	for path, want := range map[string]string{
+		"new/a": "cage_protect:revert", "old/a": "cage_protect:revert", "a.pem": "cage_protect:revert",
+		"both": "cage_protect:revert", "zone/a": "manifest_forbidden_zone:revert", "sub/a": "cage_protect:report", "sub/.env": "secrets:revert", "a": "",
+	} {
+		if got := say(p.Classify(root(path))); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	if p.Zones() != 0 || p.ConfigEntries() != 2 {
+		t.Errorf("%d zones and %d entries count as the present ones", p.Zones(), p.ConfigEntries())
+	}
+	in.Layout = ordinary()
+	in.Earlier = []Sources{{Config: yamlFile("x: y")}}
+	_, err := New(in)
+	refused(t, err, CodeConfig, ConfigFile, 1, "unknown key")
+}
+
+// Promise: an entry that stands where a directory leads to protected places is
+// judged by those.
+func TestLeading(t *testing.T) {
+	in := Inputs{Config: yamlFile("protect: [{path: a/b/c}, {path: r/s, mode: report}, {path: o/x}]"), Overrides: []string{"o"}}
+	p := settle(t, in)
+	for path, want := range map[string]string{
+		".github": "ci_config:revert", "a": "cage_protect:revert", "a/b": "cage_protect:revert", "a/b/c": "", "a/b/c/d": "",
+		"r": "", "src": "", "": "", "o": "cage_protect:report:overridden", ".github/workflows": "",
+	} {
+		if got := say(p.Leading(root(path))); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+}

@@ -128,3 +128,39 @@ func TestOverrideAroundAGitDirectory(t *testing.T) {
 		refused(t, err, CodeOverride, "", 0, "git_control")
 	}
 }
+
+// Promise: what none may relax is relaxed where a person approves it, and
+// nothing else changes.
+func TestApprovedOverrides(t *testing.T) {
+	hooks := root(".githooks")
+	in := Inputs{
+		Approved: true, Git: Git{Hooks: &hooks},
+		Config: yamlFile("protect: [{path: infra}]"), Overrides: []string{".cage.yaml", ".githooks/pre-commit"},
+	}
+	p := settle(t, in)
+	for path, want := range map[string]string{
+		".cage.yaml":           "cage_config:report:overridden",
+		".githooks/pre-commit": "git_control:report:overridden",
+		".githooks/pre-push":   "git_control:revert",
+		"infra/a":              "cage_protect:revert",
+	} {
+		if got := say(p.Classify(root(path))); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	for _, word := range []string{"src", "../x"} {
+		in.Overrides = []string{word}
+		p, err := New(inLayout(in))
+		if err == nil {
+			_, err = p.Settle(nil)
+		}
+		if err == nil {
+			t.Errorf("%q is taken", word)
+		}
+	}
+}
+
+func inLayout(in Inputs) Inputs {
+	in.Layout = ordinary()
+	return in
+}

@@ -36,6 +36,13 @@ type Git struct {
 	Includes []Path
 }
 
+// Sources are one version of the files that rules are read from.
+type Sources struct {
+	Config       File
+	ManifestYAML File
+	ManifestJSON File
+}
+
 // Inputs is everything that a plan is made of.
 type Inputs struct {
 	Layout       Layout
@@ -43,8 +50,15 @@ type Inputs struct {
 	Config       File
 	ManifestYAML File
 	ManifestJSON File
+	// Earlier are other versions of the same files whose rules hold as well, so
+	// that a change of them cannot drop the rule it falls under. Their limits
+	// count for nothing.
+	Earlier []Sources
 	// Overrides are the paths to relax, as they were spelled.
 	Overrides []string
+	// Approved lets overrides name what otherwise none may: `.cage.yaml` and
+	// git's control files. A person has looked at the change.
+	Approved bool
 	// Exempt are directories of the cage itself that had to be put where
 	// rules apply. Nothing in them is protected.
 	Exempt []Path
@@ -76,7 +90,9 @@ type Joined struct {
 type Plan struct {
 	ground    ground
 	config    config
+	earlier   []entry // of other versions of the configuration
 	present   bool
+	approved  bool
 	zones     int
 	exempt    []Path
 	elsewhere []Anchor
@@ -91,32 +107,28 @@ type Plan struct {
 // It knows every rule, so that a scan by it finds what Settle asks for;
 // overrides are checked as far as they can be and not yet applied.
 func New(in Inputs) (*Plan, error) {
-	p := &Plan{ground: newGround(in.Layout), present: in.Config.Present, elsewhere: in.Elsewhere}
+	p := &Plan{ground: newGround(in.Layout), present: in.Config.Present, approved: in.Approved, elsewhere: in.Elsewhere}
 	for _, path := range in.Exempt {
 		p.exempt = append(p.exempt, p.ground.home(path))
 	}
 	p.addBuiltins(in)
-	if in.Config.Present {
-		var err error
-		if p.config, err = readConfig(in.Config.Data, p.ground); err != nil {
-			return nil, err
-		}
-	}
-	zones, err := readManifest(in.ManifestYAML, in.ManifestJSON, p.ground)
-	if err != nil {
+	var err error
+	var zones []string
+	if p.config, zones, err = readSources(Sources{in.Config, in.ManifestYAML, in.ManifestJSON}, p.ground); err != nil {
 		return nil, err
 	}
 	if err := p.reportsBuiltin(); err != nil {
 		return nil, err
 	}
 	p.zones = len(zones)
-	for _, zone := range zones {
-		p.add(Path{Root, zone}, Verdict{Rule: ForbiddenZone, Source: Manifest, Mode: Revert}, true)
-	}
-	for _, e := range p.config.entries {
-		if !e.isGlob {
-			p.add(Path{Root, e.rel}, Verdict{Rule: Protect, Source: CageYAML, Mode: e.mode}, true)
+	p.addSources(zones, p.config.entries)
+	for _, sources := range in.Earlier {
+		earlier, zones, err := readSources(sources, p.ground)
+		if err != nil {
+			return nil, err
 		}
+		p.earlier = append(p.earlier, earlier.entries...)
+		p.addSources(zones, earlier.entries)
 	}
 	if p.requested, err = readOverrides(in.Overrides); err != nil {
 		return nil, err
@@ -126,6 +138,29 @@ func New(in Inputs) (*Plan, error) {
 	}
 	p.index = newIndex(p.targets)
 	return p, nil
+}
+
+// readSources reads what one version of the files says.
+func readSources(in Sources, g ground) (c config, zones []string, err error) {
+	if in.Config.Present {
+		if c, err = readConfig(in.Config.Data, g); err != nil {
+			return c, nil, err
+		}
+	}
+	zones, err = readManifest(in.ManifestYAML, in.ManifestJSON, g)
+	return c, zones, err
+}
+
+// addSources takes in the places that one version of the files names.
+func (p *Plan) addSources(zones []string, entries []entry) {
+	for _, zone := range zones {
+		p.add(Path{Root, zone}, Verdict{Rule: ForbiddenZone, Source: Manifest, Mode: Revert}, true)
+	}
+	for _, e := range entries {
+		if !e.isGlob {
+			p.add(Path{Root, e.rel}, Verdict{Rule: Protect, Source: CageYAML, Mode: e.mode}, true)
+		}
+	}
 }
 
 func (p *Plan) addBuiltins(in Inputs) {

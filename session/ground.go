@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"cage/internal/anchors"
 	"cage/internal/gitrepo"
 	"cage/internal/proc"
 	"cage/report"
@@ -80,33 +80,9 @@ func (g *ground) surveyGit(ctx context.Context, dir, dotGit, searchPath string) 
 	if err != nil {
 		return gitRefusal(err)
 	}
-	g.layout = rules.Layout{Root: g.repo.Root, CommonDir: g.repo.CommonDir}
-	if g.repo.GitDir != g.repo.CommonDir {
-		g.layout.GitDir = g.repo.GitDir
-	}
 	g.hooksBy = config.HooksBy
-	g.locateHooks()
-	for _, abs := range append(config.Includes, config.HooksLinks...) {
-		g.git.Includes = append(g.git.Includes, g.layout.Locate(abs))
-	}
-	info, err := os.Lstat(filepath.Join(g.repo.Root, ".git"))
-	g.git.DotGitFile = err == nil && !info.IsDir()
+	g.layout, g.git = anchors.Of(g.repo, config)
 	return nil
-}
-
-// locateHooks adds the active hooks folder to the layout where it lies outside
-// everything else, and exists: then git's hooks in it are protected.
-func (g *ground) locateHooks() {
-	hooks := g.layout.Locate(g.repo.HooksDir)
-	if hooks.Anchor == rules.Outside {
-		info, err := os.Stat(g.repo.HooksDir)
-		if err != nil || !info.IsDir() {
-			return
-		}
-		g.layout.HooksDir = g.repo.HooksDir
-		hooks = rules.Path{Anchor: rules.HooksDir}
-	}
-	g.git.Hooks = &hooks
 }
 
 func gitRefusal(err error) error {

@@ -73,14 +73,7 @@ type Options struct {
 }
 
 // Refusal is returned where a session failed closed: nothing ran.
-type Refusal struct {
-	report.Failure
-	Cause error
-}
-
-func (r *Refusal) Error() string { return r.Message }
-
-func (r *Refusal) Unwrap() error { return r.Cause }
+type Refusal = report.Refusal
 
 // Run runs the command under guard and returns the report of the session. An
 // error without a report is a *Refusal: the command did not run. One with a

@@ -20,6 +20,7 @@ import (
 	"cage/rules"
 	"cage/spawn"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -133,20 +134,23 @@ func TestContributingTable(t *testing.T) {
 	}
 }
 
-// Promise: every flag of a session is explained, and none that is not there.
+// Promise: every flag is explained, and none that is not there.
 func TestFlagsAreExplained(t *testing.T) {
 	var code int
-	var flags []string
-	newRun(spawn.Stage{}, &code).Flags().VisitAll(func(flag *pflag.Flag) { flags = append(flags, "--"+flag.Name) })
-	var explained []string
-	text := page(t, "docs/cage-run.md")
-	for line := range strings.Lines(text) {
-		if cells, ok := cellsOf(line); ok && strings.HasPrefix(cells[0], "`--") {
-			name, _, _ := strings.Cut(codeWords(cells[0])[0], " ")
-			explained = append(explained, name)
+	for name, command := range map[string]*cobra.Command{
+		"docs/cage-run.md":   newRun(spawn.Stage{}, &code),
+		"docs/cage-check.md": newCheck(&code),
+	} {
+		var flags, explained []string
+		command.Flags().VisitAll(func(flag *pflag.Flag) { flags = append(flags, "--"+flag.Name) })
+		for line := range strings.Lines(page(t, name)) {
+			if cells, ok := cellsOf(line); ok && strings.HasPrefix(cells[0], "`--") {
+				flag, _, _ := strings.Cut(codeWords(cells[0])[0], " ")
+				explained = append(explained, flag)
+			}
 		}
+		sameSet(t, name, explained, flags)
 	}
-	sameSet(t, "docs/cage-run.md", explained, flags)
 }
 
 // Promise: every subcommand that does something is on a page.
@@ -238,6 +242,13 @@ func TestReportIsExplained(t *testing.T) {
 		string(report.NoteGitBookkeeping), string(report.NoteBranchSwitch),
 		string(report.NoteTargetOutside), string(report.NoteGuardedElsewhere),
 	})
+}
+
+// Promise: every field of a check is explained.
+func TestCheckIsExplained(t *testing.T) {
+	const name = "docs/cage-check.md"
+	sameSet(t, name, firstWords(t, name, "field"), fieldsOf(reflect.TypeFor[report.Check]()))
+	sameSet(t, name, firstWords(t, name, "field of a finding"), fieldsOf(reflect.TypeFor[report.CheckFinding]()))
 }
 
 // fieldsOf returns the names that a struct's fields have in JSON.

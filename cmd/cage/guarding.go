@@ -183,12 +183,5 @@ func (f *guardFlags) printJSON(document interface{ JSON() ([]byte, error) }) err
 	if !f.json {
 		return nil
 	}
-	data, err := document.JSON()
-	if err == nil {
-		_, err = os.Stdout.Write(data)
-	}
-	if err != nil {
-		return fmt.Errorf("print the report: %w", err)
-	}
-	return nil
+	return printDocument(document)
 }

@@ -37,6 +37,7 @@ var houseImports = map[string][]string{
 	"journal":  {"rules", "snapshot", "internal/safefile", "internal/proc"},
 	"halt":     {"internal/proc"},
 	"spawn":    {"internal/proc"},
+	"check":    {"report", "rules", "internal/anchors", "internal/gitrepo"},
 	"report":   {"rules"},
 
 	"report/reporttest":   {"report"},
@@ -44,6 +45,7 @@ var houseImports = map[string][]string{
 	"internal/proc":       {},
 	"internal/kept":       {"rules", "snapshot", "internal/safefile"},
 	"internal/gitrepo":    {},
+	"internal/anchors":    {"rules", "internal/gitrepo"},
 	"internal/sessionlog": {"report", "rules"},
 	"internal/demo":       {"report", "testdata/demo"},
 	"internal/console":    {},

@@ -35,8 +35,8 @@ import (
 //	same <name>                        wants them to be as remembered
 //
 // those of script_refuse_test.go for calls that are refused, of
-// script_fight_test.go for the session log, and of script_restore_test.go for
-// displaced versions.
+// script_fight_test.go for the session log, of script_restore_test.go for
+// displaced versions, and of script_check_test.go for checks.
 //
 // Every report that is looked at is validated against the schema first.
 
@@ -157,6 +157,10 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"misused": cmdMisused,
 
 		"logged": cmdLogged,
+
+		"checked":   cmdChecked,
+		"finding":   cmdFinding,
+		"nofinding": cmdNoFinding,
 
 		"displaced": cmdDisplaced,
 		"original":  cmdOriginal,

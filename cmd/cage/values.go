@@ -155,6 +155,20 @@ func (p *paths) Set(text string) error {
 	return nil
 }
 
+// revisions is a range of commits.
+type revisions string
+
+func (r *revisions) String() string { return "" }
+func (r *revisions) Type() string   { return "A..B" }
+func (r *revisions) takes() string  { return "a range of commits, A..B or A...B" }
+func (r *revisions) Set(text string) error {
+	if !strings.Contains(text, "..") {
+		return errors.New(r.takes())
+	}
+	*r = revisions(text)
+	return nil
+}
+
 // names are what a flag that may be repeated was given: names of variables.
 type names []string
 

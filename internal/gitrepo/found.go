@@ -81,7 +81,7 @@ func (a asker) together(ctx context.Context) (said, error) {
 	s := said{layout: lines[:len(questions())], refs: lines[len(questions()):], refsTold: true, plain: tracedPlain(result.Stderr)}
 	// A newline in a path would push the object format, which is no id, in here.
 	format := Repo{ObjectFormat: s.layout[len(questions())-1]}
-	if slices.ContainsFunc(s.refs, func(line string) bool { return !format.isID(line) }) {
+	if slices.ContainsFunc(s.refs, func(line string) bool { return !format.IsID(line) }) {
 		return said{}, errTogether
 	}
 	slices.Sort(s.refs)

@@ -62,25 +62,56 @@ type Repo struct {
 // (ownership, broken configuration, a bare repository, a place inside a git
 // directory, no repository at all) the error is an *Error with git's own words.
 func Discover(ctx context.Context, run Runner, git, dir string) (*Found, error) {
+	return asker{run: run, git: git, dir: dir, env: cleanEnv(os.Environ())}.discover(ctx)
+}
+
+// DiscoverCalled is Discover for a program that git may have called itself, as
+// it calls hooks: which repository, which work tree, which index and which
+// objects are meant is what the caller's environment says of them.
+func DiscoverCalled(ctx context.Context, run Runner, git, dir string) (*Found, error) {
 	asker := asker{run: run, git: git, dir: dir, env: cleanEnv(os.Environ())}
-	said, err := asker.together(ctx)
+	var kept []string
+	for _, name := range []string{"GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
+		"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"} {
+		if value, set := os.LookupEnv(name); set {
+			kept = append(kept, name+"="+value)
+		}
+	}
+	asker.env = append(asker.env, kept...)
+	found, err := asker.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// git takes a relative name from the top of the work tree, where it goes
+	// before it reads the index.
+	if index := os.Getenv("GIT_INDEX_FILE"); index != "" {
+		found.env = append(found.env, "GIT_INDEX_FILE="+join(found.Root, index))
+	}
+	if objects := os.Getenv("GIT_OBJECT_DIRECTORY"); objects != "" {
+		found.env = append(found.env, "GIT_OBJECT_DIRECTORY="+join(dir, objects))
+	}
+	return found, nil
+}
+
+func (a asker) discover(ctx context.Context) (*Found, error) {
+	said, err := a.together(ctx)
 	if err != nil {
 		// Alone every question gets its own answer, and git's words are its own.
-		said, err = asker.oneByOne(ctx)
+		said, err = a.oneByOne(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find the repository of %q: %w", dir, err)
+		return nil, fmt.Errorf("find the repository of %q: %w", a.dir, err)
 	}
-	repo := &Repo{ObjectFormat: said.layout[4], Git: git, run: run}
+	repo := &Repo{ObjectFormat: said.layout[4], Git: a.git, run: a.run}
 	for i, to := range []*string{&repo.Root, &repo.GitDir, &repo.CommonDir, &repo.HooksDir} {
 		if *to, _, err = resolve(said.layout[i]); err != nil {
-			return nil, fmt.Errorf("find the repository of %q: %w", dir, err)
+			return nil, fmt.Errorf("find the repository of %q: %w", a.dir, err)
 		}
 	}
 	if repo.ObjectFormat != SHA1 && repo.ObjectFormat != SHA256 {
-		return nil, fmt.Errorf("find the repository of %q: unknown object format %q", dir, repo.ObjectFormat)
+		return nil, fmt.Errorf("find the repository of %q: unknown object format %q", a.dir, repo.ObjectFormat)
 	}
-	repo.env = repo.placed(asker.env)
+	repo.env = repo.placed(a.env)
 	return &Found{Repo: repo, said: said}, nil
 }
 

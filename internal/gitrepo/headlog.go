@@ -58,7 +58,7 @@ func (r *Repo) wayOfHead() []string {
 		// old id, new id, who and when; a tab and why.
 		_, rest, _ := bytes.Cut(line, []byte(" "))
 		id, _, _ := bytes.Cut(rest, []byte(" "))
-		if commit := string(id); r.isID(commit) && !slices.Contains(way, commit) {
+		if commit := string(id); r.IsID(commit) && !slices.Contains(way, commit) {
 			if way = append(way, commit); len(way) == maxCameBy {
 				break
 			}

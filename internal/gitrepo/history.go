@@ -26,7 +26,7 @@ const (
 func (r *Repo) Reached(ctx context.Context, refs Refs, states []State) ([]bool, error) {
 	s := &search{repo: r, refs: refs, states: states, reached: make([]bool, len(states))}
 	for i, state := range states {
-		if askable(state.Path) && (state.Blob == "" || r.isID(state.Blob)) {
+		if askable(state.Path) && (state.Blob == "" || r.IsID(state.Blob)) {
 			s.open = append(s.open, i)
 		}
 	}
@@ -45,8 +45,8 @@ func (r *Repo) Reached(ctx context.Context, refs Refs, states []State) ([]bool, 
 	return s.reached, nil
 }
 
-// isID reports whether s is an object id of the repository's format.
-func (r *Repo) isID(s string) bool {
+// IsID reports whether s is an object id of the repository's format.
+func (r *Repo) IsID(s string) bool {
 	size := 40
 	if r.ObjectFormat == SHA256 {
 		size = 64

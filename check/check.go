@@ -1,0 +1,194 @@
+// Package check judges changes by the rules before or after they are
+// committed: what is staged, the commits of a range or of a push, and what the
+// tool of a coding agent is about to do.
+//
+// It promises that nothing is changed, neither index nor work tree nor anything
+// of git's, that nothing is fetched and that nothing runs that the repository
+// configures. A change is judged by the rules of all its sides together, so
+// that it cannot drop the rule it falls under.
+//
+// What it cannot do: it sees what git records, and only where it is asked. Who
+// commits with --no-verify is not asked.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cage/internal/anchors"
+	"cage/internal/gitrepo"
+	"cage/report"
+	"cage/rules"
+)
+
+// Options are what a caller can ask of every check.
+type Options struct {
+	// Dir is the directory that the check is about and that Paths are relative
+	// to; it is absolute.
+	Dir string
+	// SearchPath is where git is looked for, the value of a PATH variable.
+	SearchPath string
+	// Paths narrow the findings to what they are and hold; none narrows nothing.
+	Paths []string
+	// Overrides are paths whose changes a person lets through. They may name
+	// `.cage.yaml` and tracked hooks, unless InSession.
+	Overrides []string
+	// InSession says that a session guards the root, or is the caller.
+	InSession bool
+}
+
+// The codes of refusals that no other package names.
+const (
+	codeGit      = "GXT_CAGE_GIT_FAILED"
+	codeRoot     = "GXT_CAGE_ROOT_UNUSABLE"
+	codeRevision = "GXT_CAGE_REVISION_INVALID"
+	codeMissing  = "GXT_CAGE_OBJECTS_MISSING"
+	codeInput    = "GXT_CAGE_INPUT_INVALID"
+)
+
+const exitRefused = 2
+
+func refusal(code, hint string, cause error) *report.Refusal {
+	return &report.Refusal{
+		Failure: report.Failure{ErrorCode: code, Message: cause.Error(), FixHints: report.List[string]{hint}, ExitCode: exitRefused},
+		Cause:   cause,
+	}
+}
+
+// refuse makes a Refusal of any error.
+func refuse(err error) *report.Refusal {
+	var already *report.Refusal
+	var invalid *rules.Error
+	switch {
+	case errors.As(err, &already):
+		return already
+	case errors.As(err, &invalid):
+		return refusal(string(invalid.Code), ruleHint(invalid), invalid)
+	default:
+		return refusal(codeGit, gitHint(err), err)
+	}
+}
+
+func ruleHint(invalid *rules.Error) string {
+	if invalid.Hint != "" {
+		return invalid.Hint
+	}
+	return "correct " + invalid.File
+}
+
+// gitHint says what to do about an answer that git refused.
+func gitHint(err error) string {
+	var words *gitrepo.Error
+	if errors.As(err, &words) && strings.Contains(words.Words, "safe.directory") {
+		return "make yourself the owner of the repository, or add it to safe.directory"
+	}
+	return "run `git status` here and follow what it says"
+}
+
+// checker is one check.
+type checker struct {
+	Options
+	repo   *gitrepo.Found
+	layout rules.Layout
+	git    rules.Git
+	only   []rules.Path
+	doc    report.Check
+}
+
+// open finds the repository.
+func open(ctx context.Context, o Options, scope report.CheckScope) (*checker, error) {
+	c := &checker{Options: o, doc: report.Check{Scope: scope, Overrides: o.Overrides}}
+	var err error
+	if c.Dir, err = filepath.EvalSymlinks(o.Dir); err != nil {
+		return nil, refusal(codeRoot, "change into a directory that exists and that you may enter", err)
+	}
+	outside, err := repositoryAbove(c.Dir)
+	if err != nil {
+		return nil, refusal(codeRoot, "make the directories above readable", err)
+	}
+	git, err := gitrepo.FindGit(o.SearchPath, outside)
+	if err != nil {
+		return nil, refusal(codeGit, "install git, or have PATH lead to one outside the repository", err)
+	}
+	if c.repo, err = gitrepo.DiscoverCalled(ctx, gitrepo.Exec, git, c.Dir); err != nil {
+		return nil, err
+	}
+	config, err := c.repo.Config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.layout, c.git = anchors.Of(c.repo.Repo, config)
+	c.doc.Root = c.layout.Root
+	return c, c.narrow()
+}
+
+// repositoryAbove returns the directory that no program is taken from: the one
+// that holds the nearest `.git`; empty where there is none.
+func repositoryAbove(dir string) (string, error) {
+	dotGit, inside, err := gitrepo.DotGitAbove(dir)
+	if err != nil || !inside {
+		return "", err
+	}
+	return filepath.Dir(dotGit), nil
+}
+
+// narrow places the paths that narrow the findings.
+func (c *checker) narrow() error {
+	for _, path := range c.Paths {
+		abs := path
+		if !filepath.IsAbs(abs) {
+			abs = c.Dir + "/" + path
+		}
+		place := c.layout.Locate(physical(abs))
+		if place.Anchor != rules.Root {
+			return refusal(codeInput, "name paths inside "+report.Quote(c.layout.Root),
+				fmt.Errorf("the path %s lies outside the repository's work tree", report.Quote(path)))
+		}
+		c.only = append(c.only, place)
+	}
+	return nil
+}
+
+// physical returns a path without links in the directories that lead to it. Its
+// last name is kept: git records a link as itself.
+func physical(path string) string {
+	path = filepath.Clean(path)
+	dir, name := filepath.Split(path)
+	if name == "" {
+		return path
+	}
+	return filepath.Join(resolved(filepath.Clean(dir)), name)
+}
+
+// resolved returns a directory without links, as far as it exists.
+func resolved(dir string) string {
+	target, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		return target
+	}
+	parent := filepath.Dir(dir)
+	if parent == dir || !errors.Is(err, os.ErrNotExist) {
+		return dir
+	}
+	return filepath.Join(resolved(parent), filepath.Base(dir))
+}
+
+// within reports whether a path is one that the check was narrowed to.
+func (c *checker) within(path rules.Path) bool {
+	for _, only := range c.only {
+		if path.Within(only) {
+			return true
+		}
+	}
+	return len(c.only) == 0
+}
+
+// finish judges what was found.
+func (c *checker) finish() *report.Check {
+	c.doc.Judge()
+	return &c.doc
+}

@@ -1,0 +1,230 @@
+package check
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"cage/internal/gitrepo"
+	"cage/report"
+)
+
+// Range judges every commit that is reachable from B and not from A, for a
+// range spelled A..B, and by the rules of A too; for A...B by those of what
+// both have in common instead, as a pull request is shown. A left out end is
+// HEAD. An error is a *report.Refusal.
+func Range(ctx context.Context, o Options, spelled string) (*report.Check, error) {
+	c, err := open(ctx, o, report.ScopeRange)
+	if err == nil {
+		c.doc.Range = &spelled
+		err = c.rangeOf(ctx, spelled)
+	}
+	if err != nil {
+		return nil, refuse(err)
+	}
+	return c.finish(), nil
+}
+
+func (c *checker) rangeOf(ctx context.Context, spelled string) error {
+	from, to, symmetric, err := ends(spelled)
+	if err != nil {
+		return err
+	}
+	ids, err := c.repo.CommitIDs(ctx, []string{from, to})
+	if err != nil {
+		return c.cutOff(err)
+	}
+	for i, name := range []string{from, to} {
+		if ids[i] == "" {
+			return c.cutOff(fmt.Errorf("%s: %w", report.Quote(name), gitrepo.ErrRevision))
+		}
+	}
+	bases := ids[:1]
+	if symmetric {
+		if bases, err = c.repo.MergeBases(ctx, ids[0], ids[1]); err != nil {
+			return err
+		}
+		if len(bases) == 0 {
+			return refusal(codeRevision, "write A..B to judge all commits of B that A has not; in a shallow clone, fetch more of the history first: git fetch --unshallow",
+				fmt.Errorf("%s and %s have no merge base", report.Quote(from), report.Quote(to)))
+		}
+	}
+	commits, err := c.repo.Commits(ctx, ids[1:], bases)
+	if err != nil {
+		return c.cutOff(err)
+	}
+	return c.judgeCommits(ctx, commits, ids[1:], bases)
+}
+
+// ends takes a range apart.
+func ends(spelled string) (from, to string, symmetric bool, err error) {
+	from, to, found := strings.Cut(spelled, "..")
+	if !found {
+		return "", "", false, refusal(codeRevision, "write A..B or A...B; for one commit C: C^..C",
+			fmt.Errorf("%s is no range", report.Quote(spelled)))
+	}
+	to, symmetric = strings.CutPrefix(to, ".")
+	orHead := func(name string) string {
+		if name == "" {
+			return "HEAD"
+		}
+		return name
+	}
+	return orHead(from), orHead(to), symmetric, nil
+}
+
+// cutOff says what to do where commits are missing.
+func (c *checker) cutOff(err error) error {
+	switch {
+	case errors.Is(err, gitrepo.ErrShallow):
+		return refusal(codeMissing, "fetch the history: git fetch --unshallow, or clone with the whole of it", err)
+	case errors.Is(err, gitrepo.ErrRevision):
+		return refusal(codeRevision, "name a commit, branch or tag that is here; one of another repository has to be fetched first", err)
+	default:
+		return err
+	}
+}
+
+// PrePush judges the commits that a push would send, by what git tells a
+// pre-push hook on its standard input. Left out is what the other side has, as
+// far as its branches are known here. An error is a *report.Refusal.
+func PrePush(ctx context.Context, o Options, input io.Reader) (*report.Check, error) {
+	c, err := open(ctx, o, report.ScopePrePush)
+	if err == nil {
+		err = c.push(ctx, input)
+	}
+	if err != nil {
+		return nil, refuse(err)
+	}
+	return c.finish(), nil
+}
+
+func (c *checker) push(ctx context.Context, input io.Reader) error {
+	sent, there, err := c.updates(input)
+	if err != nil {
+		return err
+	}
+	// Only commits count; of what the other side has, only those that are here.
+	if sent, err = c.known(ctx, sent); err != nil {
+		return err
+	}
+	if there, err = c.known(ctx, there); err != nil || len(sent) == 0 {
+		return err
+	}
+	remote, err := c.repo.RemoteRefs(ctx)
+	if err != nil {
+		return err
+	}
+	commits, err := c.repo.Commits(ctx, sent, append(slices.Clone(there), remote...))
+	if err != nil {
+		return c.cutOff(err)
+	}
+	return c.judgeCommits(ctx, commits, sent, there)
+}
+
+// updates reads the lines of a pre-push hook: local name and id, remote name
+// and id. An id of zeros is nothing.
+func (c *checker) updates(input io.Reader) (sent, there []string, err error) {
+	lines := bufio.NewScanner(input)
+	for lines.Scan() {
+		fields := strings.Split(lines.Text(), " ")
+		if len(fields) != 4 || !c.repo.IsID(fields[1]) || !c.repo.IsID(fields[3]) {
+			return nil, nil, refusal(codeInput, "call it from a pre-push hook and leave it the hook's standard input",
+				errors.New("standard input is not what git tells a pre-push hook"))
+		}
+		if local := fields[1]; strings.Trim(local, "0") != "" {
+			sent = append(sent, local)
+		}
+		if remote := fields[3]; strings.Trim(remote, "0") != "" {
+			there = append(there, remote)
+		}
+	}
+	return sent, there, lines.Err()
+}
+
+// known returns the ids of the commits that ids name and that are here.
+func (c *checker) known(ctx context.Context, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	commits, err := c.repo.CommitIDs(ctx, ids)
+	return slices.DeleteFunc(commits, func(id string) bool { return id == "" }), err
+}
+
+// judgeCommits judges every one of commits: by the rules of the tips and of the
+// bases, and by all that stood in between.
+func (c *checker) judgeCommits(ctx context.Context, commits []gitrepo.Commit, tips, bases []string) error {
+	c.doc.Commits = len(commits)
+	if len(commits) == 0 {
+		return c.nothing(ctx, tips)
+	}
+	history := newHistory(commits)
+	changes, err := c.repo.StepChanges(ctx, history.steps)
+	if err != nil {
+		return err
+	}
+	made := history.made(changes)
+	sides, err := c.sidesOf(ctx, tips, bases, history, changes)
+	if err != nil {
+		return err
+	}
+	plan, err := c.plan(ctx, sides[0], sides[1:])
+	if err != nil {
+		return err
+	}
+	if plan, err = c.settled(ctx, plan, tips[0], slices.Concat(made...)); err != nil {
+		return err
+	}
+	for i, commit := range commits {
+		c.judge(plan, commit.ID, made[i])
+	}
+	return nil
+}
+
+// nothing judges no commit, by rules that have to be valid all the same.
+func (c *checker) nothing(ctx context.Context, tips []string) error {
+	if len(tips) == 0 {
+		return nil
+	}
+	tip, err := c.sideAt(ctx, tips[0], tips[0])
+	if err != nil {
+		return err
+	}
+	plan, err := c.plan(ctx, tip, nil)
+	if err != nil {
+		return err
+	}
+	_, err = c.settled(ctx, plan, tips[0], nil)
+	return err
+}
+
+// sidesOf returns the sides whose rules hold, the first tip's first.
+func (c *checker) sidesOf(ctx context.Context, tips, bases []string, h history, changes [][]gitrepo.Change) ([]side, error) {
+	var sides []side
+	for _, id := range slices.Concat(tips, bases) {
+		side, err := c.sideAt(ctx, id, id)
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, side)
+	}
+	for i, step := range h.steps {
+		if slices.ContainsFunc(changes[i], func(change gitrepo.Change) bool { return slices.Contains(ruleFiles(), change.Path) }) {
+			for _, id := range []string{step.Parent, step.Commit} {
+				if id == "" {
+					continue
+				}
+				side, err := c.sideAt(ctx, id, id)
+				if err != nil {
+					return nil, err
+				}
+				sides = append(sides, side)
+			}
+		}
+	}
+	return sides, nil
+}

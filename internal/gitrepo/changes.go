@@ -1,0 +1,142 @@
+package gitrepo
+
+import (
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// Modes of entries that hold no file of their own.
+const (
+	ModeSubmodule uint32 = 0o160000
+	modeTree      uint32 = 0o040000
+)
+
+// Record is what git records at a path; the zero Record is nothing.
+type Record struct {
+	Mode uint32
+	// ID is the object id of the content, of a link's target or of a
+	// submodule's commit.
+	ID string
+}
+
+// Change is a path that two trees, or a tree and the index, record differently.
+// A rename is a path that went and one that came.
+type Change struct {
+	// Path is relative to the root, slash-separated, in the bytes of its name.
+	Path          string
+	Before, After Record
+	// Unmerged is set where the index holds the sides of a conflict; After is
+	// then nothing.
+	Unmerged bool
+}
+
+// StagedChanges returns what the index changes against HEAD; everything in it
+// is new where HEAD has no commit.
+func (r *Repo) StagedChanges(ctx context.Context) ([]Change, error) {
+	changes, err := r.stagedAgainst(ctx, "HEAD")
+	if err != nil {
+		if head, headErr := r.head(ctx); head == "" && headErr == nil {
+			changes, err = r.stagedAgainst(ctx, r.emptyTree())
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compare the index with HEAD: %w", err)
+	}
+	return changes, nil
+}
+
+func (r *Repo) stagedAgainst(ctx context.Context, treeish string) ([]Change, error) {
+	out, err := r.ask(ctx, nil, append(append([]string{"diff-index", "--cached"}, rawDiff()...), "--ita-invisible-in-index", treeish, "--")...)
+	if err != nil {
+		return nil, err
+	}
+	return readChanges(out)
+}
+
+// rawDiff are the options of every comparison: object ids and modes of all
+// paths, nothing that guesses, and nothing that a configuration could leave out.
+func rawDiff() []string {
+	return []string{"--raw", "-z", "--no-abbrev", "--no-renames", "--no-relative", "--ignore-submodules=none",
+		"--no-ext-diff", "--no-textconv"}
+}
+
+// emptyTree is the id of the tree without entries, which git knows without
+// having it.
+func (r *Repo) emptyTree() string {
+	const object = "tree 0\x00"
+	if r.ObjectFormat == SHA256 {
+		id := sha256.Sum256([]byte(object))
+		return hex.EncodeToString(id[:])
+	}
+	id := sha1.Sum([]byte(object))
+	return hex.EncodeToString(id[:])
+}
+
+// readChanges reads what git prints with --raw -z: a colon, two modes, two ids
+// and a letter; then the path. Each of the two is ended by a NUL.
+func readChanges(listing []byte) ([]Change, error) {
+	changes, rest, err := readSome(listing)
+	if err == nil && len(rest) > 0 {
+		err = errListing
+	}
+	return changes, err
+}
+
+func readChange(head, path string) (Change, error) {
+	words, isChange := strings.CutPrefix(head, ":")
+	fields := strings.Split(words, " ")
+	if !isChange || len(fields) != 5 {
+		return Change{}, errListing
+	}
+	before, err := readRecord(fields[0], fields[2])
+	if err != nil {
+		return Change{}, err
+	}
+	after, err := readRecord(fields[1], fields[3])
+	return Change{Path: path, Before: before, After: after, Unmerged: fields[4] == "U"}, err
+}
+
+// readRecord reads a mode and an id; mode 0 is nothing, whatever the id.
+func readRecord(mode, id string) (Record, error) {
+	bits, err := parseMode(mode)
+	if err != nil || bits == 0 {
+		return Record{}, err
+	}
+	return Record{Mode: bits, ID: id}, nil
+}
+
+// At returns what a commit or tree records at paths relative to the root,
+// files, links and submodules. A HEAD without a commit records nothing.
+func (r *Repo) At(ctx context.Context, treeish string, paths []string) (map[string]Record, error) {
+	found, err := r.committed(ctx, treeish, paths)
+	if err != nil {
+		return nil, fmt.Errorf("look into %s: %w", treeish, err)
+	}
+	at := make(map[string]Record, len(paths))
+	for path, records := range found {
+		for _, record := range records {
+			if record.mode != modeTree {
+				at[path] = Record{Mode: record.mode, ID: record.oid}
+			}
+		}
+	}
+	return at, nil
+}
+
+// Paths returns the paths that a commit or tree records, or the index where
+// treeish is empty.
+func (r *Repo) Paths(ctx context.Context, treeish string) ([]string, error) {
+	question := []string{"ls-files", "-z", "--full-name"}
+	if treeish != "" {
+		question = []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", treeish}
+	}
+	out, err := r.ask(ctx, nil, question...)
+	if err != nil {
+		return nil, fmt.Errorf("list the paths of %q: %w", r.Root, err)
+	}
+	return strings.FieldsFunc(string(out), func(c rune) bool { return c == 0 }), nil
+}

@@ -1,0 +1,59 @@
+//go:build unix
+
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Guarded reports whether a session holds the lock in a journal's folder, or
+// the one that says who guards the common files of commonDir; that is empty
+// outside git. It makes nothing and leaves the locks as they are.
+func Guarded(folder, commonDir string) (bool, error) {
+	locks := []string{filepath.Join(folder, lockName)}
+	if commonDir != "" {
+		locks = append(locks, filepath.Join(commonDir, CommonLockName))
+	}
+	for _, lock := range locks {
+		held, err := locked(lock)
+		if err != nil {
+			return false, fmt.Errorf("find out whether a session runs: %w", err)
+		}
+		if held {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// locked asks for a shared lock, which two who ask at once can both have and
+// nobody can have beside a session. It is gone with the file.
+func locked(path string) (bool, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return false, nil
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return true, nil
+		default:
+			return false, fmt.Errorf("lock %s: %w", path, err)
+		}
+	}
+}
