@@ -162,13 +162,13 @@ func (c *checker) judgeCommits(ctx context.Context, commits []gitrepo.Commit, ti
 	if len(commits) == 0 {
 		return c.nothing(ctx, tips)
 	}
-	history := newHistory(commits)
-	changes, err := c.repo.StepChanges(ctx, history.steps)
+	steps := gitrepo.Steps(commits)
+	changes, err := c.repo.StepChanges(ctx, steps)
 	if err != nil {
 		return err
 	}
-	made := history.made(changes)
-	sides, err := c.sidesOf(ctx, tips, bases, history, changes)
+	made := gitrepo.Made(commits, changes)
+	sides, err := c.sidesOf(ctx, tips, bases, steps, changes)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (c *checker) nothing(ctx context.Context, tips []string) error {
 }
 
 // sidesOf returns the sides whose rules hold, the first tip's first.
-func (c *checker) sidesOf(ctx context.Context, tips, bases []string, h history, changes [][]gitrepo.Change) ([]side, error) {
+func (c *checker) sidesOf(ctx context.Context, tips, bases []string, steps []gitrepo.Step, changes [][]gitrepo.Change) ([]side, error) {
 	var sides []side
 	for _, id := range slices.Concat(tips, bases) {
 		side, err := c.sideAt(ctx, id, id)
@@ -212,7 +212,7 @@ func (c *checker) sidesOf(ctx context.Context, tips, bases []string, h history, 
 		}
 		sides = append(sides, side)
 	}
-	for i, step := range h.steps {
+	for i, step := range steps {
 		if slices.ContainsFunc(changes[i], func(change gitrepo.Change) bool { return slices.Contains(ruleFiles(), change.Path) }) {
 			for _, id := range []string{step.Parent, step.Commit} {
 				if id == "" {

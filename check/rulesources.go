@@ -155,7 +155,7 @@ func classified(plan *rules.Plan, path rules.Path) bool {
 func (c *checker) judge(plan *rules.Plan, commit string, changes []gitrepo.Change) {
 	for _, change := range changes {
 		path := rules.Path{Anchor: rules.Root, Rel: change.Path}
-		verdict, ok := verdictOn(plan, path)
+		verdict, ok := plan.ClassifyRecorded(path)
 		if !ok || !c.within(path) {
 			continue
 		}
@@ -170,19 +170,6 @@ func (c *checker) judge(plan *rules.Plan, commit string, changes []gitrepo.Chang
 		finding.ObjectAfter, finding.ModeAfter = spell(change.After)
 		c.doc.Findings = append(c.doc.Findings, finding)
 	}
-}
-
-// verdictOn is what the plan says of an entry at path: a rule covers it, or a
-// place below it, which nothing can stand at while the entry stands here.
-func verdictOn(plan *rules.Plan, path rules.Path) (rules.Verdict, bool) {
-	verdict, ok := plan.Classify(path)
-	if ok && verdict.Mode == rules.Revert {
-		return verdict, true
-	}
-	if leading, leads := plan.Leading(path); leads && (!ok || leading.Mode == rules.Revert) {
-		return leading, true
-	}
-	return verdict, ok
 }
 
 func kindOf(change gitrepo.Change) report.Kind {

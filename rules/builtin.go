@@ -33,8 +33,9 @@ func gitPlaces() []string {
 	return []string{"config", "config.worktree", "hooks", "info/attributes", "commondir", "gitdir"}
 }
 
-// gitHooks are the names that git runs in its hooks folder, all of githooks(5).
-func gitHooks() []string {
+// GitHooks returns the names that git runs in its hooks folder, all of
+// githooks(5).
+func GitHooks() []string {
 	return []string{
 		"applypatch-msg", "commit-msg", "fsmonitor-watchman", "p4-changelist", "p4-post-changelist",
 		"p4-pre-submit", "p4-prepare-changelist", "post-applypatch", "post-checkout", "post-commit",

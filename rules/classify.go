@@ -231,6 +231,20 @@ func (p *Plan) Leading(path Path) (Verdict, bool) {
 	return best, best.Rule != ""
 }
 
+// ClassifyRecorded says what the plan has to say about an entry that git records
+// at path: what Classify says, or what a rule says of a place below it, at which
+// nothing can stand while the entry stands here.
+func (p *Plan) ClassifyRecorded(path Path) (Verdict, bool) {
+	verdict, ok := p.Classify(path)
+	if ok && verdict.Mode == Revert {
+		return verdict, true
+	}
+	if leading, leads := p.Leading(path); leads && (!ok || leading.Mode == Revert) {
+		return leading, true
+	}
+	return verdict, ok
+}
+
 // Covers reports whether dir is or lies in a tree under a revert rule.
 func (p *Plan) Covers(dir Path) bool {
 	dir = p.ground.home(dir)

@@ -261,10 +261,10 @@ func TestHooksFolders(t *testing.T) {
 func TestEveryHookNameIsLookedFor(t *testing.T) {
 	in := Inputs{Layout: Layout{Root: "/w", HooksDir: "/h"}, Git: Git{Hooks: &Path{Anchor: HooksDir}}}
 	p, after := draft(t, in), settle(t, in)
-	if len(gitHooks()) != 28 {
-		t.Errorf("%d hook names, githooks(5) has 28", len(gitHooks()))
+	if len(GitHooks()) != 28 {
+		t.Errorf("%d hook names, githooks(5) has 28", len(GitHooks()))
 	}
-	for _, name := range gitHooks() {
+	for _, name := range GitHooks() {
 		if say(p.Classify(Path{HooksDir, name})) != "git_control:revert" {
 			t.Errorf("the draft does not look for %s", name)
 		}

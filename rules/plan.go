@@ -202,7 +202,7 @@ func (p *Plan) addHooks(folder Path) {
 		p.add(folder, verdict, true)
 		return
 	}
-	for _, name := range gitHooks() {
+	for _, name := range GitHooks() {
 		p.addTarget(Target{Path: folder.Join(name), Verdict: verdict, existing: true})
 	}
 }

@@ -169,7 +169,7 @@ func TestGitInForeground(t *testing.T) {
 		"impossible": {[]string{"GIT_CONFIG_COUNT=99999999999999999999"}, []string{"GIT_CONFIG_COUNT=99999999999999999999"}},
 	} {
 		given := slices.Clone(tt.environ)
-		if got := gitInForeground(tt.environ); !slices.Equal(got, tt.want) {
+		if got := WithGitSettings(tt.environ, gitInForeground()...); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 		if !slices.Equal(tt.environ, given) {

@@ -137,7 +137,7 @@ func (c Command) spec() (proc.Spec, error) {
 		env = os.Environ()
 	}
 	if c.Lifetime == LifetimeRun {
-		env = gitInForeground(env)
+		env = WithGitSettings(env, gitInForeground()...)
 	}
 	return proc.Spec{
 		Path:  path,
