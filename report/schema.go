@@ -2,7 +2,7 @@ package report
 
 import _ "embed"
 
-// The compiler wants a variable here; nothing assigns to it.
+// The compiler wants variables here; nothing assigns to them.
 //
 //go:embed schema/gantry.cage-report.v1.schema.json
 var schema string
@@ -16,3 +16,9 @@ var checkSchema string
 // CheckSchema returns the JSON Schema (draft 2020-12) of [Check] and of the
 // [Failure] of a check.
 func CheckSchema() string { return checkSchema }
+
+//go:embed schema/gantry.cage-suggest.v1.schema.json
+var suggestSchema string
+
+// SuggestSchema returns the JSON Schema (draft 2020-12) of [Suggestions].
+func SuggestSchema() string { return suggestSchema }

@@ -259,3 +259,9 @@ func (p *Plan) Covers(dir Path) bool {
 	})
 	return p.yield(dir, p.override(dir, tree)).Mode == Revert
 }
+
+// Scans reports whether rules that know a file by its name look for it in the
+// directory dir of the root.
+func (p *Plan) Scans(dir Path) bool {
+	return dir.Anchor == Root && p.ground.home(dir) == dir && !p.exempted(dir) && scanned(dir.Rel)
+}

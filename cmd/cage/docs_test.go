@@ -138,8 +138,9 @@ func TestContributingTable(t *testing.T) {
 func TestFlagsAreExplained(t *testing.T) {
 	var code int
 	for name, command := range map[string]*cobra.Command{
-		"docs/cage-run.md":   newRun(spawn.Stage{}, &code),
-		"docs/cage-check.md": newCheck(&code),
+		"docs/cage-run.md":     newRun(spawn.Stage{}, &code),
+		"docs/cage-check.md":   newCheck(&code),
+		"docs/cage-suggest.md": newSuggest(),
 	} {
 		var flags, explained []string
 		command.Flags().VisitAll(func(flag *pflag.Flag) { flags = append(flags, "--"+flag.Name) })

@@ -50,6 +50,7 @@ var houseImports = map[string][]string{
 	"internal/demo":       {"report", "testdata/demo"},
 	"internal/console":    {},
 	"internal/doctor":     {"session", "journal", "snapshot", "report", "rules", "internal/kept"},
+	"internal/suggest":    {"rules", "internal/safefile"},
 	"internal/bench":      {"journal", "rules", "snapshot"},
 	"testdata/demo":       {},
 }

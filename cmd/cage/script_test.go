@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"cage/report"
 	"cage/report/reporttest"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -33,6 +34,8 @@ import (
 //	snap <name> <path>...              remembers trees: names, bytes, modes,
 //	                                   owners, times, attributes
 //	same <name>                        wants them to be as remembered
+//	conforms <document> <file>         validates a document of a subcommand
+//	                                   against its schema
 //
 // those of script_refuse_test.go for calls that are refused, of
 // script_fight_test.go for the session log, of script_restore_test.go for
@@ -156,6 +159,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"unfit":   cmdUnfit,
 		"misused": cmdMisused,
 
+		"conforms": cmdConforms,
+
 		"logged": cmdLogged,
 
 		"checked":   cmdChecked,
@@ -204,6 +209,19 @@ func document(ts *testscript.TestScript, file string) map[string]any {
 	var doc map[string]any
 	ts.Check(json.Unmarshal(data, &doc))
 	return doc
+}
+
+func cmdConforms(ts *testscript.TestScript, neg bool, args []string) {
+	noNegation(ts, neg)
+	if len(args) != 2 {
+		ts.Fatalf("usage: conforms <document> <file>")
+	}
+	schemas := map[string]string{"suggest": report.SuggestSchema()}
+	schema, known := schemas[args[0]]
+	if !known {
+		ts.Fatalf("unknown document %q", args[0])
+	}
+	ts.Check(reporttest.ValidateBy(schema, []byte(ts.ReadFile(args[1]))))
 }
 
 func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
