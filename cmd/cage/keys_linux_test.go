@@ -25,20 +25,40 @@ type pane struct {
 // exited.
 func newPane(t *testing.T, program string, flags ...string) *pane {
 	t.Helper()
-	return newWindow(t, `trap : INT; cage --report-file ../report.json `+strings.Join(flags, " ")+` -- `+program+`; echo $? >../exit.new; mv ../exit.new ../exit`, program)
+	return newWindow(t, underCage(program, flags...), program)
+}
+
+// underCage is a line of script that runs a program under a cage and notes how that
+// exited.
+func underCage(program string, flags ...string) string {
+	return `trap : INT; cage --report-file ../report.json ` + strings.Join(flags, " ") + ` -- ` + program + `; echo $? >../exit.new; mv ../exit.new ../exit`
 }
 
 // newWindow opens a window in which a shell runs a line of script. It needs the
 // programs whose names are the first words of needed.
 func newWindow(t *testing.T, line string, needed ...string) *pane {
 	t.Helper()
-	for _, program := range append(needed, "tmux") {
+	needs(t, append(needed, "tmux")...)
+	return openWindow(newField(t), line)
+}
+
+// needs skips a test that cannot do without programs whose names are the first
+// words of these.
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
 		name, _, _ := strings.Cut(program, " ")
 		if _, err := exec.LookPath(name); err != nil {
 			t.Skipf("no %s", name)
 		}
 	}
-	p := &pane{field: newField(t)}
+}
+
+// openWindow opens a window in a field.
+func openWindow(f *field, line string) *pane {
+	t := f.t
+	t.Helper()
+	p := &pane{field: f}
 	p.socket = filepath.Join(p.work, "tmux")
 	t.Cleanup(func() {
 		p.tmux("kill-server")
