@@ -7,12 +7,15 @@ import (
 	"testing"
 )
 
-func TestConfigRefusals(t *testing.T) {
-	for name, c := range map[string]struct {
-		text string
-		line int
-		part string
-	}{
+// refusedConfig is a text with the line and the words that it is refused with.
+type refusedConfig struct {
+	text string
+	line int
+	part string
+}
+
+func refusedConfigs() map[string]refusedConfig {
+	return map[string]refusedConfig{
 		// The document as such.
 		"value on a second colon":   {"protect:\n  - path: a: b\n", 2, "invalid YAML"},
 		"tab as indentation":        {"protect:\n\t- path: a\n", 2, "invalid YAML"},
@@ -131,7 +134,11 @@ func TestConfigRefusals(t *testing.T) {
 		"report glob, CI file":  {"mode: report\nprotect:\n  - glob: '*.yml'\n", 3, "would weaken"},
 		"report glob, in CI":    {"mode: report\nprotect:\n  - glob: .github/workflows/*.yml\n", 3, "would weaken"},
 		"report glob, config":   {"mode: report\nprotect:\n  - glob: '.cage.????'\n", 3, "would weaken"},
-	} {
+	}
+}
+
+func TestConfigRefusals(t *testing.T) {
+	for name, c := range refusedConfigs() {
 		t.Run(name, func(t *testing.T) {
 			p, err := New(Inputs{Layout: ordinary(), Config: yamlFile(c.text)})
 			if p != nil {
@@ -208,11 +215,14 @@ func TestReportOnWhatStandsInTheTree(t *testing.T) {
 	settle(t, Inputs{Config: yamlFile("protect: [{path: svc}, {glob: '**'}]")}, found...)
 }
 
-func TestConfigAccepted(t *testing.T) {
-	for name, c := range map[string]struct {
-		text    string
-		entries int
-	}{
+// acceptedConfig is a text with the number of its entries.
+type acceptedConfig struct {
+	text    string
+	entries int
+}
+
+func acceptedConfigs() map[string]acceptedConfig {
+	return map[string]acceptedConfig{
 		"empty":                       {"", 0},
 		"blank":                       {"\n \n", 0},
 		"comments":                    {"# nothing yet\n", 0},
@@ -231,7 +241,11 @@ func TestConfigAccepted(t *testing.T) {
 		"string by tag":               {"protect: [{path: !!str 12}]", 1},
 		"long key style":              {"? protect\n: - path: a\n", 1},
 		"report where nothing is":     {"mode: report\nprotect: [{path: docs}, {path: .envrc}, {path: node_modules/.env}, {glob: 'logs/*'}, {path: .env/x}, {path: .github/x}]", 6},
-	} {
+	}
+}
+
+func TestConfigAccepted(t *testing.T) {
+	for name, c := range acceptedConfigs() {
 		t.Run(name, func(t *testing.T) {
 			p := draft(t, Inputs{Config: yamlFile(c.text)})
 			if p.ConfigEntries() != c.entries || !p.ConfigPresent() {
