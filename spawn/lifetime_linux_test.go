@@ -63,6 +63,9 @@ func TestLeave(t *testing.T) {
 		if len(left) != len(want) {
 			t.Errorf("left are %v", left)
 		}
+		if !heldByAnybody(t, g.out) {
+			t.Error("the marker of the torture does not show what is left")
+		}
 		if mechanism == Keeper && holder.Alive() {
 			t.Error("the keeper lingers")
 		}

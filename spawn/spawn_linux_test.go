@@ -35,6 +35,7 @@ const (
 	// roleBare becomes roleRefused where no filter can be installed.
 	roleBare    = "bare"
 	roleRefused = "refused"
+	roleTorture = "torture" // does what its arguments say
 )
 
 func TestMain(m *testing.M) {
@@ -48,6 +49,8 @@ func TestMain(m *testing.M) {
 		os.Exit(makeCalls())
 	case roleBare:
 		os.Exit(withoutFilters())
+	case roleTorture:
+		os.Exit(torture())
 	case roleRefused:
 		os.Exit(startEach(stage))
 	}
