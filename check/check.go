@@ -59,6 +59,11 @@ func refusal(code, hint string, cause error) *report.Refusal {
 	}
 }
 
+// NoDirectory refuses a caller whose current directory cannot be had.
+func NoDirectory(cause error) *report.Refusal {
+	return refusal(codeRoot, "change into a directory that exists and that you may enter", fmt.Errorf("find the current directory: %w", cause))
+}
+
 // refuse makes a Refusal of any error.
 func refuse(err error) *report.Refusal {
 	var already *report.Refusal

@@ -79,13 +79,20 @@ func (c *checker) sources(ctx context.Context, s side) (rules.Sources, error) {
 // plan makes the plan of all sides together. The new side has to be valid; of
 // the others, one that is not is left out aloud: a change may repair it.
 func (c *checker) plan(ctx context.Context, new side, others []side) (*rules.Plan, error) {
-	in := rules.Inputs{Layout: c.layout, Git: c.git, Overrides: c.Overrides, Approved: !c.InSession}
 	sources, err := c.sources(ctx, new)
 	if err != nil {
 		return nil, err
 	}
-	in.Config, in.ManifestYAML, in.ManifestJSON = sources.Config, sources.ManifestYAML, sources.ManifestJSON
-	seen := []side{new}
+	return c.planOf(ctx, sources, slices.DeleteFunc(slices.Clone(others), new.same))
+}
+
+// planOf is plan for a new side that is read already.
+func (c *checker) planOf(ctx context.Context, new rules.Sources, others []side) (*rules.Plan, error) {
+	in := rules.Inputs{
+		Layout: c.layout, Git: c.git, Overrides: c.Overrides, Approved: !c.InSession,
+		Config: new.Config, ManifestYAML: new.ManifestYAML, ManifestJSON: new.ManifestJSON,
+	}
+	var seen []side
 	for _, other := range others {
 		if slices.ContainsFunc(seen, other.same) {
 			continue
@@ -130,19 +137,24 @@ func (c *checker) refusedRules(err error) error {
 	return err
 }
 
-// settle completes the plan with the paths that exist.
-func (c *checker) settle(plan *rules.Plan, paths []string) (*rules.Plan, error) {
-	found := make([]rules.Path, 0, len(paths))
-	for _, path := range paths {
-		if at := (rules.Path{Anchor: rules.Root, Rel: path}); classified(plan, at) {
-			found = append(found, at)
-		}
-	}
+// settle completes the plan with the paths that exist and that it classifies.
+func (c *checker) settle(plan *rules.Plan, found []rules.Path) (*rules.Plan, error) {
 	settled, err := plan.Settle(found)
 	if err != nil {
 		return nil, c.refusedRules(err)
 	}
 	return settled, nil
+}
+
+// covered returns those paths of the root that the plan classifies.
+func covered(plan *rules.Plan, paths []string) []rules.Path {
+	var found []rules.Path
+	for _, path := range paths {
+		if at := (rules.Path{Anchor: rules.Root, Rel: path}); classified(plan, at) {
+			found = append(found, at)
+		}
+	}
+	return found
 }
 
 func classified(plan *rules.Plan, path rules.Path) bool {

@@ -71,5 +71,5 @@ func (c *checker) settled(ctx context.Context, plan *rules.Plan, treeish string,
 		}
 		paths = append(paths, all...)
 	}
-	return c.settle(plan, paths)
+	return c.settle(plan, covered(plan, paths))
 }

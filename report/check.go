@@ -185,6 +185,32 @@ func (c Check) fix() string {
 	}
 }
 
+// mostNamed is how many paths a reason names.
+const mostNamed = 5
+
+// Reason says in one line why an agent is stopped, and what it can do.
+func (c Check) Reason() string {
+	var names []string
+	more := 0
+	for _, f := range c.sorted() {
+		switch {
+		case !f.Counts:
+		case len(names) == mostNamed:
+			more++
+		default:
+			names = append(names, Quote(f.Bytes())+" ("+string(f.Rule)+")")
+		}
+	}
+	text := "cage: " + c.Line() + ": " + strings.Join(names, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if c.Scope == ScopeEdit {
+		return text + "; leave it as it is, and tell the user what you wanted to change\n"
+	}
+	return text + "; put it back as HEAD has it, or tell the user, who can approve it\n"
+}
+
 func (f CheckFinding) line(p paint, width int) string {
 	style, word := red, "finding"
 	if !f.Counts {

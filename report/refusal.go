@@ -1,5 +1,7 @@
 package report
 
+import "strings"
+
 // Refusal is a Failure on its way to whoever tells of it, with its cause.
 type Refusal struct {
 	Failure
@@ -9,3 +11,12 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Message }
 
 func (r *Refusal) Unwrap() error { return r.Cause }
+
+// OneLine is Line for readers who take one line.
+func (f Failure) OneLine() string {
+	text := "cage: [" + plain(f.ErrorCode) + "] " + plain(strings.Join(strings.Fields(f.Message), " "))
+	if hint := strings.Join(f.FixHints, "; or "); hint != "" {
+		text += "; fix: " + plain(strings.Join(strings.Fields(hint), " "))
+	}
+	return text + "\n"
+}

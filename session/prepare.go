@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 
 	"cage/guard"
 	"cage/halt"
+	"cage/internal/anchors"
 	"cage/internal/gitrepo"
 	"cage/internal/kept"
 	"cage/internal/proc"
@@ -157,53 +157,15 @@ func (s *session) live() bool { return !s.NoWatch && !s.ReportOnly }
 func (s *session) plans(ctx context.Context) error {
 	in := &s.inputs
 	*in = rules.Inputs{Layout: s.layout, Git: s.git, Overrides: s.Overrides, Exempt: s.exempt, Elsewhere: s.elsewhere}
-	for _, source := range []struct {
-		name string
-		file *rules.File
-	}{
-		{rules.ConfigFile, &in.Config}, {rules.ManifestYAML, &in.ManifestYAML}, {rules.ManifestJSON, &in.ManifestJSON},
-	} {
-		var err error
-		if *source.file, err = readRules(filepath.Join(s.layout.Root, source.name)); err != nil {
-			return rules.Unreadable(source.name, err)
-		}
+	sources, err := anchors.Sources(s.layout.Root)
+	if err != nil {
+		return err
 	}
-	var err error
+	in.Config, in.ManifestYAML, in.ManifestJSON = sources.Config, sources.ManifestYAML, sources.ManifestJSON
 	if s.plan, err = rules.New(*in); err != nil {
 		return err
 	}
 	return s.compareWithHead(ctx, in.Config)
-}
-
-// ruleBytes bounds what is read of a rule source; a byte more is refused by
-// whoever parses it.
-const ruleBytes = 1<<20 + 1
-
-// readRules reads a rule source without waiting for anybody.
-func readRules(name string) (rules.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(name); err == nil {
-			return rules.File{}, errors.New("it is a link that leads nowhere")
-		}
-		return rules.File{}, nil
-	}
-	if errors.Is(err, syscall.ENOTDIR) {
-		return rules.File{}, nil // a file stands where its directory would
-	}
-	if err != nil {
-		return rules.File{}, reason(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return rules.File{}, reason(err)
-	}
-	if !info.Mode().IsRegular() {
-		return rules.File{}, errors.New("it is no regular file")
-	}
-	data, err := io.ReadAll(io.LimitReader(f, ruleBytes))
-	return rules.File{Present: true, Data: data}, reason(err)
 }
 
 // reason drops operation and path of an error whose reader knows both.

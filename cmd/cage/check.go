@@ -19,12 +19,15 @@ type checkFlags struct {
 	staged    bool
 	commits   string
 	prePush   bool
+	hook      choice
 	overrides paths
 	json      bool
+	sarif     bool
+	github    bool
 }
 
 func newCheck(code *int) *cobra.Command {
-	var f checkFlags
+	f := checkFlags{hook: choice{allowed: []string{"claude", "codex"}}}
 	c := &cobra.Command{
 		Use:   "check [flags] [paths]",
 		Short: "Judge commits by the rules, before or after they are made",
@@ -66,17 +69,31 @@ func (f *checkFlags) register(c *cobra.Command) {
 	add(judged, (*revisions)(&f.commits), "range", "every commit that B has and A has not, for A..B or A...B")
 	addSwitch(judged, &f.prePush, "pre-push", "the commits that a push would send, by what git tells a pre-push hook on stdin")
 
+	add(judged, &f.hook, "hook", "what an agent's tool is about to do, by what the agent tells a hook on stdin; exits 2 to stop it")
+
 	const through = "What is let through"
 	add(through, &f.overrides, "allow-override", "only list changes to this path and below it; repeatable")
 
 	const told = "What you are told"
 	addSwitch(told, &f.json, "json", "print the findings on stdout as JSON")
+	addSwitch(told, &f.sarif, "sarif", "print them as SARIF 2.1.0")
+	addSwitch(told, &f.github, "github", "print them as annotations for GitHub Actions")
 
 	completeValues(c)
 }
 
 func (f *checkFlags) run(ctx context.Context, args []string) (int, error) {
-	doc, err := f.judge(ctx, args)
+	if err := f.contradiction(); err != nil {
+		return 0, err
+	}
+	o, err := f.options(ctx, args)
+	if f.hook.value != "" {
+		return f.answerAgent(ctx, o, err)
+	}
+	var doc *report.Check
+	if err == nil {
+		doc, err = f.judge(ctx, o)
+	}
 	if err != nil {
 		f.printFailure(err)
 		return 0, err
@@ -84,14 +101,30 @@ func (f *checkFlags) run(ctx context.Context, args []string) (int, error) {
 	return doc.ExitCode, f.print(doc)
 }
 
-func (f *checkFlags) judge(ctx context.Context, args []string) (*report.Check, error) {
-	if err := atMostOne(f.staged, f.commits != "", f.prePush); err != nil {
-		return nil, err
+// contradiction refuses two orders where one can be followed.
+func (f *checkFlags) contradiction() error {
+	if given(f.staged, f.commits != "", f.prePush, f.hook.value != "") > 1 {
+		return usage("check takes one of --staged, --range, --pre-push and --hook; see cage check --help")
 	}
-	o, err := f.options(ctx, args)
+	if given(f.json, f.sarif, f.github, f.hook.value != "") > 1 {
+		return usage("check takes one of --json, --sarif, --github and --hook; see cage check --help")
+	}
+	return nil
+}
+
+// given counts the orders that were given.
+func given(orders ...bool) int {
+	n := 0
+	for _, order := range orders {
+		if order {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *checkFlags) judge(ctx context.Context, o check.Options) (*report.Check, error) {
 	switch {
-	case err != nil:
-		return nil, err
 	case f.commits != "":
 		return check.Range(ctx, o, f.commits)
 	case f.prePush:
@@ -101,35 +134,69 @@ func (f *checkFlags) judge(ctx context.Context, args []string) (*report.Check, e
 	}
 }
 
-// atMostOne refuses two orders of what to judge.
-func atMostOne(orders ...bool) error {
-	given := 0
-	for _, order := range orders {
-		if order {
-			given++
-		}
-	}
-	if given > 1 {
-		return usage("check takes one of --staged, --range and --pre-push; see cage check --help")
-	}
-	return nil
-}
-
+// options are the same for every check. An error is a *report.Refusal.
 func (f *checkFlags) options(ctx context.Context, args []string) (check.Options, error) {
 	o := check.Options{SearchPath: os.Getenv("PATH"), Paths: args, Overrides: f.overrides}
 	var err error
-	if o.Dir, err = os.Getwd(); err == nil && len(f.overrides) > 0 {
+	if o.Dir, err = os.Getwd(); err != nil {
+		return o, check.NoDirectory(err)
+	}
+	if len(f.overrides) > 0 {
 		o.InSession, err = session.Guarded(ctx, os.Environ())
 	}
 	return o, err
 }
 
+// answerAgent judges what an agent is about to do. To agents only the exit code
+// 2 is a no, and what they read is a line on stderr.
+func (f *checkFlags) answerAgent(ctx context.Context, o check.Options, err error) (int, error) {
+	var call check.Call
+	var doc *report.Check
+	if err == nil {
+		call, err = check.ReadCall(os.Stdin)
+	}
+	if err == nil {
+		// An agent may stand anywhere; the project is where it was started.
+		if project := os.Getenv("CLAUDE_PROJECT_DIR"); f.hook.value == "claude" && project != "" {
+			o.Dir = project
+		}
+		doc, err = check.Hook(ctx, o, call)
+	}
+	if err != nil {
+		var refusal *report.Refusal
+		if !errors.As(err, &refusal) {
+			return exitUsage, err
+		}
+		fmt.Fprint(os.Stderr, refusal.OneLine())
+		return exitUsage, nil
+	}
+	if doc.ExitCode == report.ExitClean {
+		return 0, nil
+	}
+	fmt.Fprint(os.Stderr, doc.Reason())
+	if call.Continued {
+		return 0, nil // told once that turn already; a second no would never end
+	}
+	return exitUsage, nil
+}
+
 func (f *checkFlags) print(doc *report.Check) error {
-	fmt.Fprint(os.Stderr, doc.Summary(colours()))
-	if !f.json {
+	switch {
+	case f.github:
+		// The annotations tell what the summary would tell.
+		fmt.Fprintln(os.Stderr, "cage: "+doc.Line())
+		_, err := os.Stdout.WriteString(doc.Annotations())
+		return err
+	case f.sarif:
+		fmt.Fprint(os.Stderr, doc.Summary(colours()))
+		return printWith(doc.SARIF)
+	case f.json:
+		fmt.Fprint(os.Stderr, doc.Summary(colours()))
+		return printDocument(doc)
+	default:
+		fmt.Fprint(os.Stderr, doc.Summary(colours()))
 		return nil
 	}
-	return printDocument(doc)
 }
 
 // printFailure shows a refusal to programs. If that fails, complain's line for
@@ -143,7 +210,11 @@ func (f *checkFlags) printFailure(err error) {
 
 // printDocument puts a document on stdout.
 func printDocument(document interface{ JSON() ([]byte, error) }) error {
-	data, err := document.JSON()
+	return printWith(document.JSON)
+}
+
+func printWith(render func() ([]byte, error)) error {
+	data, err := render()
 	if err == nil {
 		_, err = os.Stdout.Write(data)
 	}

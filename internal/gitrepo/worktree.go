@@ -1,0 +1,150 @@
+package gitrepo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Entry is what the index records at a path.
+type Entry struct {
+	Record
+	// Sparse is set where the index does not expect the work tree to have it.
+	Sparse bool
+}
+
+// Tracked returns what the index records, by path; of a conflict the side that
+// is ours.
+func (r *Repo) Tracked(ctx context.Context) (map[string]Entry, error) {
+	out, err := r.ask(ctx, nil, "ls-files", "-s", "-t", "-z", "--full-name")
+	if err != nil {
+		return nil, fmt.Errorf("list the index of %q: %w", r.Root, err)
+	}
+	tracked := map[string]Entry{}
+	for entry := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		if entry == "" {
+			continue
+		}
+		// tag, mode, id, stage; tab; path.
+		head, path, found := strings.Cut(entry, "\t")
+		fields := strings.Split(head, " ")
+		if !found || len(fields) != 4 {
+			return nil, errListing
+		}
+		record, err := readRecord(fields[1], fields[2])
+		if err != nil {
+			return nil, err
+		}
+		if _, there := tracked[path]; !there || fields[3] == "2" {
+			tracked[path] = Entry{Record: record, Sparse: fields[0] == "S"}
+		}
+	}
+	return tracked, nil
+}
+
+// Untracked returns the paths of the work tree that the index does not hold and
+// that nothing ignores. A repository in the work tree is one path, with a slash
+// at its end.
+func (r *Repo) Untracked(ctx context.Context) ([]string, error) {
+	out, err := r.ask(ctx, nil, "ls-files", "-o", "-z", "--exclude-standard", "--full-name")
+	if err != nil {
+		return nil, fmt.Errorf("list what is untracked in %q: %w", r.Root, err)
+	}
+	return strings.FieldsFunc(string(out), func(c rune) bool { return c == 0 }), nil
+}
+
+// Converts reports whether git would make the object of that id of content at
+// path. Line endings and encodings it converts itself. A filter program is not
+// run: where one is asked for at the path, git's word counts that the file has
+// not been touched since it was checked out or added.
+func (r *Repo) Converts(ctx context.Context, path string, content []byte, id string) (bool, error) {
+	drivers, err := r.filters(ctx)
+	if err != nil {
+		return false, err
+	}
+	out, err := r.ask(ctx, content, append(disarmed(drivers), "hash-object", "--stdin", "--path", path)...)
+	if err != nil {
+		return false, fmt.Errorf("convert %q: %w", path, err)
+	}
+	if strings.TrimSpace(string(out)) == id {
+		return true, nil
+	}
+	filtered, err := r.filtered(ctx, path, drivers)
+	if err != nil || !filtered {
+		return false, err
+	}
+	touched, err := r.Touched(ctx, path)
+	return !touched, err
+}
+
+// Touched reports whether git takes the file at path for another than the index
+// records, by what the index knows of it. Where that does not tell, its content
+// counts, without any filter program.
+func (r *Repo) Touched(ctx context.Context, path string) (bool, error) {
+	drivers, err := r.filters(ctx)
+	if err != nil {
+		return false, err
+	}
+	question := append(disarmed(drivers), "-c", "core.trustctime=true", "-c", "core.checkStat=default", "diff-files")
+	out, err := r.ask(ctx, nil, append(append(question, rawDiff()...), "--", path)...)
+	if err != nil {
+		return false, fmt.Errorf("compare %q with the index: %w", path, err)
+	}
+	return len(out) > 0, nil
+}
+
+// disarmed are the settings by which no filter program runs.
+func disarmed(drivers []string) []string {
+	settings := make([]string, 0, 8*len(drivers))
+	for _, driver := range drivers {
+		for _, setting := range []string{"clean=", "smudge=", "process=", "required=false"} {
+			settings = append(settings, "-c", "filter."+driver+"."+setting)
+		}
+	}
+	return settings
+}
+
+// errDriver is returned for a filter whose name cannot be spelled on a command
+// line, so that it cannot be kept from running there.
+var errDriver = errors.New("a filter driver has a name with an equals sign")
+
+// filters returns the names of the filter drivers that are configured.
+func (r *Repo) filters(ctx context.Context) ([]string, error) {
+	out, err := r.ask(ctx, nil, "config", "-z", "--name-only", "--list")
+	if err != nil {
+		return nil, fmt.Errorf("list the filters of %q: %w", r.Root, err)
+	}
+	var drivers []string
+	for key := range strings.SplitSeq(string(out), "\x00") {
+		name := split(key)
+		if name.section != "filter" || name.subsection == "" {
+			continue
+		}
+		if strings.ContainsAny(name.subsection, "=\n") {
+			return nil, errDriver
+		}
+		drivers = append(drivers, name.subsection)
+	}
+	return drivers, nil
+}
+
+// filtered reports whether attributes ask for one of the drivers at path.
+func (r *Repo) filtered(ctx context.Context, path string, drivers []string) (bool, error) {
+	out, err := r.ask(ctx, []byte(path+"\x00"), "check-attr", "-z", "--stdin", "filter")
+	if err != nil {
+		return false, fmt.Errorf("look up the attributes of %q: %w", path, err)
+	}
+	// path, attribute and value, each ended by a NUL.
+	fields := strings.Split(string(out), "\x00")
+	const value = 2
+	if len(fields) <= value {
+		return false, errListing
+	}
+	for _, driver := range drivers {
+		if fields[value] == driver {
+			return true, nil
+		}
+	}
+	return false, nil
+}
