@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cage/internal/proc"
+	"cage/internal/torture"
 )
 
 // roleVariable makes this test binary a program of its own.
@@ -35,11 +36,11 @@ const (
 	// roleBare becomes roleRefused where no filter can be installed.
 	roleBare    = "bare"
 	roleRefused = "refused"
-	roleTorture = "torture" // does what its arguments say
 )
 
 func TestMain(m *testing.M) {
 	stage := Main()
+	torture.Main()
 	role := os.Getenv(roleVariable)
 	os.Unsetenv(roleVariable)
 	switch role {
@@ -49,8 +50,6 @@ func TestMain(m *testing.M) {
 		os.Exit(makeCalls())
 	case roleBare:
 		os.Exit(withoutFilters())
-	case roleTorture:
-		os.Exit(torture())
 	case roleRefused:
 		os.Exit(startEach(stage))
 	}

@@ -51,7 +51,8 @@ var houseImports = map[string][]string{
 	"internal/console":    {},
 	"internal/doctor":     {"session", "journal", "snapshot", "report", "rules", "internal/kept"},
 	"internal/suggest":    {"rules", "internal/safefile"},
-	"internal/bench":      {"journal", "rules", "snapshot"},
+	"internal/bench":      {"journal", "rules", "snapshot", "spawn", "internal/proc", "internal/torture"},
+	"internal/torture":    {},
 	"testdata/demo":       {},
 }
 
@@ -59,6 +60,7 @@ var houseImports = map[string][]string{
 var houseTestImports = map[string][]string{
 	"report":  {"report/reporttest"},
 	"session": {"report/reporttest"},
+	"spawn":   {"internal/torture"},
 }
 
 // housePackage is one package of the module with all its files parsed.

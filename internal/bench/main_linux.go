@@ -21,15 +21,20 @@ import (
 	"regexp"
 	"syscall"
 	"time"
+
+	"cage/internal/torture"
+	"cage/spawn"
 )
 
 func main() {
+	hidden := spawn.Main()
+	torture.Main()
 	if len(os.Args) > 1 && os.Args[1] == peerWord {
 		os.Exit(exitCode(peer(os.Args[2:])))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(exitCode(bench(ctx)))
+	os.Exit(exitCode(bench(ctx, hidden)))
 }
 
 func exitCode(err error) int {
@@ -77,6 +82,8 @@ func measurements() []measurement {
 		{"restore 1 KB beside 2,000 files a second", restoreBusy},
 		{"restore 5 MB", restoreLarge},
 		{"wrap", wrap},
+		{"spawn", spawning},
+		{"ending", ending},
 		{"memory", memory},
 		{"journal", journals},
 		{"process list", crowded},
@@ -85,12 +92,12 @@ func measurements() []measurement {
 	}
 }
 
-func bench(ctx context.Context) (err error) {
+func bench(ctx context.Context, hidden spawn.Stage) (err error) {
 	set, err := parse()
 	if err != nil {
 		return err
 	}
-	st, err := build(ctx, set)
+	st, err := build(ctx, set, hidden)
 	if err != nil {
 		return err
 	}
@@ -116,20 +123,21 @@ func bench(ctx context.Context) (err error) {
 // stage is the benchmark's own corner of the machine.
 type stage struct {
 	settings
-	top  string
-	self string // this program, for peers
+	hidden spawn.Stage
+	top    string
+	self   string // this program, for peers
 	hello,
 	git,
 	bare string // programs to compare with
 }
 
 // build makes the folder and the programs.
-func build(ctx context.Context, set settings) (*stage, error) {
+func build(ctx context.Context, set settings, hidden spawn.Stage) (*stage, error) {
 	top, err := os.MkdirTemp(set.dir, "cage-bench-")
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{settings: set, top: top}
+	st := &stage{settings: set, hidden: hidden, top: top}
 	if err := st.programs(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(top))
 	}
