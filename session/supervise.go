@@ -108,7 +108,7 @@ func (s *session) startCommand() error {
 		Path: s.Command[0], Args: s.Command[1:],
 		Env:   env,
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
-		Descriptors: s.Descriptors, Limits: s.Rlimits, Lifetime: s.Lifetime,
+		Descriptors: s.Descriptors, Limits: s.Rlimits, Lifetime: s.Lifetime, Terminal: spawn.Foreground,
 	})
 	if err != nil {
 		return err

@@ -26,6 +26,9 @@ type keeper struct {
 	working sync.WaitGroup
 	// outlived says that the run is left alone when the orders have ended.
 	outlived bool
+	// hungUp tells that the terminal is gone of whose session the keeper is the
+	// leader.
+	hungUp chan os.Signal
 }
 
 // lastPatience is how long a keeper without orders tries to end what refuses to
@@ -55,7 +58,10 @@ func keep(orders string) error {
 	if err := decoder.Decode(&what); err != nil {
 		return fmt.Errorf("this is a stage that the program starts by itself: %w", err)
 	}
-	k := keeper{notices: newSender(socket), outlived: what.Outlives}
+	k := keeper{notices: newSender(socket), outlived: what.Outlives, hungUp: make(chan os.Signal, 1)}
+	if what.Place == proc.ForegroundGroup && !signal.Ignored(unix.SIGHUP) {
+		signal.Notify(k.hungUp, unix.SIGHUP)
+	}
 	if err := k.start(what); err != nil {
 		return k.notices.send(refusal(err))
 	}
@@ -95,7 +101,7 @@ func (k *keeper) start(what request) error {
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		More:  named(what.Descriptors),
 
-		Outlives: what.Outlives,
+		Place: what.Place, Outlives: what.Outlives,
 	}, what.Setup)
 	return err
 }
@@ -126,6 +132,8 @@ func (k *keeper) serve(orders <-chan order) error {
 			if err := k.notices.send(notice{Event: stopped, Signal: sig}); err != nil {
 				return err
 			}
+		case <-k.hungUp:
+			k.hangUp()
 		case exit := <-died:
 			if err := k.notices.send(notice{Event: exited, Exit: exit}); err != nil {
 				return err
@@ -146,6 +154,22 @@ func (k *keeper) leave(o order, died <-chan proc.Exit) error {
 	default:
 		k.working.Wait()
 		return nil
+	}
+}
+
+// hangUp tells the processes of its session that the terminal is gone: of a
+// terminal that hangs up the kernel tells the leader alone.
+func (k *keeper) hangUp() {
+	processes, err := k.tree.Processes()
+	own, sidErr := unix.Getsid(0)
+	if err != nil || sidErr != nil {
+		return // they see that it is gone when they use it
+	}
+	for _, p := range processes {
+		if of, err := unix.Getsid(p.PID); err == nil && of == own {
+			_ = p.Signal(unix.SIGHUP) // one that has ended needs none
+			_ = p.Continue()
+		}
 	}
 }
 

@@ -42,7 +42,14 @@ type kept struct {
 
 func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
 	if !s.entered {
-		return nil, fmt.Errorf("the program has other children, so that a run needs a keeper: %w", ErrNoStage)
+		return nil, fmt.Errorf("a run beside other children or on a new pseudo-terminal needs a keeper: %w", ErrNoStage)
+	}
+	keeperPlace := proc.Beside
+	if c.Terminal == NewPTY {
+		// The keeper leads the session. A command that led it would have no parent
+		// there, and the kernel does not stop at Ctrl-Z what nobody of its session
+		// could continue.
+		keeperPlace, spec.Place = proc.TerminalSession, proc.ForegroundGroup
 	}
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -58,6 +65,7 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 		Env:   os.Environ(),
 		Files: spec.Files,
 		More:  more,
+		Place: keeperPlace,
 	})
 	theirs.Close()
 	if err != nil {
@@ -75,7 +83,7 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 	}
 	decoder := gob.NewDecoder(ours)
 	if err := k.begin(decoder, request{
-		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Descriptors: c.Descriptors, Setup: c.setup(),
+		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Place: spec.Place, Descriptors: c.Descriptors, Setup: c.setup(),
 		Outlives: spec.Outlives,
 	}); err != nil {
 		// Without its orders the keeper ends.

@@ -21,6 +21,7 @@ type request struct {
 	Path      string
 	Args, Env []string
 	Dir       string
+	Place     proc.Place
 	// Descriptors are those that it gets beside the standard streams.
 	Descriptors []int
 	Setup       setup

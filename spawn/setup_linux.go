@@ -24,8 +24,15 @@ type setup struct {
 
 func (c Command) setup() setup { return setup{Limits: c.Limits.list(), Refusals: c.refusals()} }
 
-// refusals are the system calls that the command's modes refuse it.
-func (c Command) refusals() refusals { return refusals{Setsid: c.Lifetime == LifetimeRun} }
+// refusals are the system calls that the command's modes refuse it. In the
+// background of a terminal a process could join the foreground's group.
+func (c Command) refusals() refusals {
+	return refusals{
+		Setsid:    c.Lifetime == LifetimeRun,
+		Setpgid:   c.Terminal == Background,
+		Injection: c.Terminal == Background || c.Terminal == NewPTY,
+	}
+}
 
 // startOwn starts a command that this program holds itself.
 func (s Stage) startOwn(r *proc.Reaper, c Command, spec proc.Spec) (*proc.Tree, error) {

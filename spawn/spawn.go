@@ -1,11 +1,10 @@
 // Package spawn starts a command and holds on to everything that descends from
 // it until that is gone.
 //
-// It promises that the command is found as a shell would find it, shares the
-// caller's session, process group and terminal, dies with whoever keeps it
-// (where the system has a parent-death signal), and that Gone speaks of this
-// command's descendants alone: children that the program had before are not
-// awaited and not signalled. Where there are any, the run gets a keeper: the
+// It promises that the command is found as a shell would find it, has the
+// terminal that was asked for, dies with whoever keeps it (where the system has
+// a parent-death signal), and that Gone speaks of this command's descendants
+// alone: children that the program had before are not awaited and not signalled. Where there are any, the run gets a keeper: the
 // same binary, started again into a hidden stage, which becomes the parent of
 // every orphan of the run in the program's place.
 //
@@ -53,8 +52,11 @@ type Command struct {
 	Env []string
 	// Dir is the directory to start in; the current one where it is empty.
 	Dir string
-	// The standard streams; nil is the null device.
+	// The standard streams; nil is the null device. With a NewPTY they are that.
 	Stdin, Stdout, Stderr *os.File
+	// Terminal says which terminal it has, and Screen how a NewPTY starts.
+	Terminal Terminal
+	Screen   Screen
 	// Descriptors are numbers, from 3 up, of open files that the command gets
 	// under the same numbers, close-on-exec or not. It gets no others.
 	Descriptors []int
@@ -94,16 +96,22 @@ type Tree interface {
 type Run struct {
 	Tree
 	mechanism string
+	pty       *PTY
 }
 
 // Mechanism says how the run is held: Subreaper, Keeper or ProcessList.
 func (r *Run) Mechanism() string { return r.mechanism }
 
+// PTY is the controller's side of a NewPTY, which is the caller's to close; nil
+// where the command has another terminal.
+func (r *Run) PTY() *PTY { return r.pty }
+
 // Start starts a command. A command that cannot be run is a *StartError.
 //
 // The Reaper is the program's own. Where children stood before it the run is
-// given a keeper. A keeper that is killed takes the command with it: Exited
-// then delivers SIGKILL, and Kill proves nothing any more.
+// given a keeper, and so is one with a NewPTY: a shell's job control takes a
+// parent in the session of that. A keeper that is killed takes the command with
+// it: Exited then delivers SIGKILL, and Kill proves nothing any more.
 //
 // Start marks every descriptor of the program from 3 up close-on-exec.
 func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
@@ -114,7 +122,27 @@ func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
 	if err := hideDescriptors(); err != nil {
 		return nil, err
 	}
-	if len(r.Foreign()) > 0 {
+	if c.Terminal != NewPTY {
+		return s.start(r, c, spec)
+	}
+	pty, err := openPTY(c.Screen)
+	if err != nil {
+		return nil, err
+	}
+	spec.Files = []*os.File{pty.line, pty.line, pty.line}
+	run, err := s.start(r, c, spec)
+	if err != nil {
+		pty.letGo()
+		pty.Close()
+		return nil, err
+	}
+	run.pty = pty
+	go pty.hold(run.Gone())
+	return run, nil
+}
+
+func (s Stage) start(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
+	if len(r.Foreign()) > 0 || c.Terminal.needsKeeper() {
 		return s.startKept(r, c, spec)
 	}
 	tree, err := s.startOwn(r, c, spec)
@@ -147,6 +175,6 @@ func (c Command) spec() (proc.Spec, error) {
 		Files: []*os.File{c.Stdin, c.Stdout, c.Stderr},
 		More:  named(c.Descriptors),
 
-		Outlives: c.Lifetime == LifetimeLeave,
+		Place: c.Terminal.place(), Outlives: c.Lifetime == LifetimeLeave,
 	}, nil
 }

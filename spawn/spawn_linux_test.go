@@ -139,15 +139,20 @@ func plant(t *testing.T, mechanism, script string, args ...string) *rig {
 
 func plantWith(t *testing.T, mechanism string, lifetime Lifetime, script string, args ...string) *rig {
 	t.Helper()
+	return plantAs(t, mechanism, Command{Lifetime: lifetime}, script, args...)
+}
+
+// plantAs runs a shell where the command says.
+func plantAs(t *testing.T, mechanism string, c Command, script string, args ...string) *rig {
+	t.Helper()
 	r := newReaper(t)
 	theirIn, in := pipe(t)
 	out, theirs := pipe(t)
 	defer theirIn.Close()
 	defer theirs.Close()
-	run, err := Stage{entered: true}.Start(r, Command{
-		Path: "sh", Args: append([]string{"-c", script, "sh"}, args...),
-		Stdin: theirIn, Stdout: theirs, Stderr: os.Stderr, Lifetime: lifetime,
-	})
+	c.Path, c.Args = "sh", append([]string{"-c", script, "sh"}, args...)
+	c.Stdin, c.Stdout, c.Stderr = theirIn, theirs, os.Stderr
+	run, err := Stage{entered: true}.Start(r, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,12 +340,12 @@ func mustAtoi(t *testing.T, text string) int {
 	return n
 }
 
-// The command gets the streams, session and group of the caller, the caller's
-// environment, and no descriptor of the keeper's.
+// In the foreground the command gets the streams, session and group of the
+// caller, the caller's environment, and no descriptor of the keeper's.
 func TestCommandStandsWhereTheCallerDoes(t *testing.T) {
 	t.Setenv("SPAWN_TEST_BYTES", "\xff\n=")
 	onEach(t, func(t *testing.T, mechanism string) {
-		g := plant(t, mechanism, `cat /proc/self/stat; pwd; [ "$SPAWN_TEST_BYTES" = "$1" ]; echo $?
+		g := plantAs(t, mechanism, Command{Terminal: Foreground, Lifetime: LifetimeTree}, `cat /proc/self/stat; pwd; [ "$SPAWN_TEST_BYTES" = "$1" ]; echo $?
 			grep SigIgn /proc/self/status; grep SigBlk /proc/self/status
 			for fd in /proc/$$/fd/*; do [ -L "$fd" ] && echo "${fd##*/}"; done`, "\xff\n=")
 		s := strings.Fields(g.line(t))

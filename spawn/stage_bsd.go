@@ -10,6 +10,9 @@ import (
 
 const ownMechanism = ProcessList
 
+// needsKeeper reports that no terminal takes a keeper.
+func (t Terminal) needsKeeper() bool { return false }
+
 // Main must be what main does first: in a process that was started as a hidden
 // stage of the program it does that stage's work and does not return. These
 // systems have no stage yet that a run would need.

@@ -11,6 +11,10 @@ import (
 
 const ownMechanism = Subreaper
 
+// needsKeeper reports whether the terminal takes a keeper also where no foreign
+// children do.
+func (t Terminal) needsKeeper() bool { return t == NewPTY }
+
 // What the hidden stages are called in the process list, and what tells them
 // from an ordinary start of the program.
 const (

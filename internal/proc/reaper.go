@@ -69,6 +69,8 @@ type Spec struct {
 	// command of a tree is killed then, where the system has a parent-death
 	// signal.
 	Outlives bool
+	// Place is where it starts.
+	Place Place
 }
 
 // Child is a process that a Reaper started.
@@ -147,9 +149,8 @@ func (r *Reaper) Close() error {
 	return nil
 }
 
-// Start starts the command whose descendants are the tree. It shares session,
-// process group and terminal with this program, and is refused with ErrForeign
-// where Foreign is not empty. A Reaper has one tree at a time.
+// Start starts the command whose descendants are the tree. It is refused with
+// ErrForeign where Foreign is not empty. A Reaper has one tree at a time.
 //
 // The command starts with the signals ignored that were ignored for this
 // program. The Go runtime keeps to that for SIGHUP, SIGINT and the terminal's
@@ -172,9 +173,8 @@ func (r *Reaper) Start(spec Spec) (*Tree, error) {
 }
 
 // Attend starts a process that is not of the tree: it and its descendants are
-// neither listed nor ended with it. In the program's session it shares the
-// process group. It gets no signal when this program dies, so that it can put
-// things in order then.
+// neither listed nor ended with it. It gets no signal when this program dies, so
+// that it can put things in order then.
 func (r *Reaper) Attend(spec Spec) (*Child, error) {
 	return r.start(spec, &syscall.SysProcAttr{}, nil)
 }
@@ -225,6 +225,9 @@ func (r *Reaper) forkOne(f forking) (*Child, error) {
 		return nil, err
 	}
 	defer done()
+	if len(files) > 0 {
+		f.spec.Place.set(f.attr, files[0])
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if f.tree != nil && r.tree != nil && !r.tree.ended {
