@@ -58,6 +58,9 @@ func keep(orders string) error {
 	if err := decoder.Decode(&what); err != nil {
 		return fmt.Errorf("this is a stage that the program starts by itself: %w", err)
 	}
+	if err := closeInherited(append(what.Descriptors, fd)); err != nil {
+		return err
+	}
 	k := keeper{notices: newSender(socket), outlived: what.Outlives, hungUp: make(chan os.Signal, 1)}
 	if what.Place == proc.ForegroundGroup && !signal.Ignored(unix.SIGHUP) {
 		signal.Notify(k.hungUp, unix.SIGHUP)

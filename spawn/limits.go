@@ -1,8 +1,8 @@
 package spawn
 
 // Limits bound what a command may take of the machine, and each process that
-// descends from it (setrlimit(2)); nil leaves what the caller has. They are hard
-// limits: only root can raise them again.
+// descends from it (setrlimit(2)); nil leaves what the program has, but for Core.
+// They are hard limits: only root can raise them again.
 type Limits struct {
 	// Processes is the most processes and threads that the user may have, those
 	// of other runs included. It does not bind root.
@@ -14,6 +14,6 @@ type Limits struct {
 	FileSize *uint64
 	// OpenFiles is one more than the highest descriptor.
 	OpenFiles *uint64
-	// Core is the largest core dump, in bytes.
+	// Core is the largest core dump, in bytes; nil is none at all.
 	Core *uint64
 }

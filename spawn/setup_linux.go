@@ -164,12 +164,22 @@ func (l Limits) list() []limit {
 			list = append(list, limit{name, resource, *value, *value + graceful})
 		}
 	}
-	add("core", unix.RLIMIT_CORE, l.Core, 0)
+	add("core", unix.RLIMIT_CORE, l.core(), 0)
 	add("fsize", unix.RLIMIT_FSIZE, l.FileSize, 0)
 	add("cpu", unix.RLIMIT_CPU, l.CPU, 1)
 	add("nproc", unix.RLIMIT_NPROC, l.Processes, 0)
 	add("nofile", unix.RLIMIT_NOFILE, l.OpenFiles, 0)
 	return list
+}
+
+// core is the limit of core dumps. None is set where nothing is asked for and
+// the program makes none itself, as the command will not.
+func (l Limits) core() *uint64 {
+	var own unix.Rlimit
+	if l.Core == nil && (unix.Getrlimit(unix.RLIMIT_CORE, &own) != nil || own.Cur > 0) {
+		return new(uint64)
+	}
+	return l.Core
 }
 
 // apply sets the limit for this process. Doing so by package syscall ends the Go

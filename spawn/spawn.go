@@ -1,20 +1,44 @@
 // Package spawn starts a command and holds on to everything that descends from
-// it until that is gone.
+// it until that is gone. It also keeps what is the caller's from the command:
+// open files, environment, terminal, limits (seed 003).
 //
-// It promises that the command is found as a shell would find it, has the
-// terminal that was asked for, dies with whoever keeps it (where the system has
-// a parent-death signal), and that Gone speaks of this command's descendants
-// alone: children that the program had before are not awaited and not signalled. Where there are any, the run gets a keeper: the
-// same binary, started again into a hidden stage, which becomes the parent of
-// every orphan of the run in the program's place.
+// A program that uses it begins its main with Main, and opens a run with
+// Stage.Open:
 //
-// It does not decide when a run ends; package halt gives the orders. It knows
-// nothing of the files that the command changes.
+//	func main() {
+//		stage := spawn.Main()
+//		run, err := stage.Open(spawn.Command{Path: "make", Args: []string{"test"}, Stdout: os.Stdout})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		defer run.Close()
+//		exit := <-run.Exited()
+//		…
+//	}
+//
+// The zero Command gives nothing away: no variable of the caller's, no open file,
+// no terminal, no core dumps; and its lifetime is LifetimeRun. What a command
+// gets beyond that is said field by field.
+//
+// The package promises that the command is found as a shell would find it, that
+// it dies with whoever keeps it (where the system has a parent-death signal), and
+// that Gone speaks of this command's descendants alone: children that the
+// program has otherwise are not awaited and not signalled. Where there may be
+// any, the run gets a keeper: the same binary, started again into a hidden
+// stage, which becomes the parent of every orphan of the run in the program's
+// place. What has to be set between fork and exec is set by another stage, which
+// becomes the command. If a step of that fails the command never runs, and the
+// error names the step.
+//
+// Work that a command hands to a process outside the run, such as a service
+// manager, is out of reach. The package knows nothing of the files that the
+// command changes. What systems other than Linux cannot hold, Gaps names.
 package spawn
 
 import (
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -48,8 +72,10 @@ type Command struct {
 	Path string
 	// Args are the arguments after the name.
 	Args []string
-	// Env is the whole environment; nil stands for the program's own.
-	Env []string
+	// Env is the whole environment. Where it is nil, it is what Environment
+	// passes of the program's own.
+	Env         []string
+	Environment Environment
 	// Dir is the directory to start in; the current one where it is empty.
 	Dir string
 	// The standard streams; nil is the null device. With a NewPTY they are that.
@@ -95,7 +121,13 @@ type Tree interface {
 // Run is a command that was started.
 type Run struct {
 	Tree
-	mechanism string
+	mechanism  string
+	lifetime   Lifetime
+	droppedEnv []string
+	// attendant waits for the keeper of a run that Open made.
+	attendant *proc.Reaper
+	closing   sync.Once
+	closed    error
 	pty       *PTY
 }
 
@@ -106,31 +138,41 @@ func (r *Run) Mechanism() string { return r.mechanism }
 // where the command has another terminal.
 func (r *Run) PTY() *PTY { return r.pty }
 
-// Start starts a command. A command that cannot be run is a *StartError.
+// DroppedEnv returns the names of the program's variables that Environment did
+// not pass, sorted.
+func (r *Run) DroppedEnv() []string { return r.droppedEnv }
+
+// Start starts a command for a program whose every child one Reaper starts; Open
+// is for others. A command that cannot be run is a *StartError.
 //
-// The Reaper is the program's own. Where children stood before it the run is
-// given a keeper, and so is one with a NewPTY: a shell's job control takes a
-// parent in the session of that. A keeper that is killed takes the command with
-// it: Exited then delivers SIGKILL, and Kill proves nothing any more.
-//
-// Start marks every descriptor of the program from 3 up close-on-exec.
+// Where the Reaper is shared the run is given a keeper, and so is one with a
+// NewPTY: a shell's job control takes a parent in the session of that. A keeper
+// that is killed takes the command with it: Exited then delivers SIGKILL, and
+// Kill proves nothing any more. Without a keeper Start marks every descriptor of
+// the program from 3 up close-on-exec.
 func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
-	spec, err := c.spec()
+	spec, dropped, err := c.spec()
 	if err != nil {
 		return nil, err
 	}
-	if err := hideDescriptors(); err != nil {
+	run, err := s.start(r, c, spec)
+	if err != nil {
 		return nil, err
 	}
+	run.lifetime, run.droppedEnv = c.Lifetime, dropped
+	return run, nil
+}
+
+func (s Stage) start(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
 	if c.Terminal != NewPTY {
-		return s.start(r, c, spec)
+		return s.startOn(r, c, spec)
 	}
 	pty, err := openPTY(c.Screen)
 	if err != nil {
 		return nil, err
 	}
 	spec.Files = []*os.File{pty.line, pty.line, pty.line}
-	run, err := s.start(r, c, spec)
+	run, err := s.startOn(r, c, spec)
 	if err != nil {
 		pty.letGo()
 		pty.Close()
@@ -141,9 +183,13 @@ func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
 	return run, nil
 }
 
-func (s Stage) start(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
-	if len(r.Foreign()) > 0 || c.Terminal.needsKeeper() {
+// startOn starts a command on the standard streams that its spec has.
+func (s Stage) startOn(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
+	if r.Shared() || c.Terminal.needsKeeper() {
 		return s.startKept(r, c, spec)
+	}
+	if err := hideDescriptors(); err != nil {
+		return nil, err
 	}
 	tree, err := s.startOwn(r, c, spec)
 	if err != nil {
@@ -152,17 +198,17 @@ func (s Stage) start(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
 	return &Run{Tree: tree, mechanism: ownMechanism}, nil
 }
 
-func (c Command) spec() (proc.Spec, error) {
+func (c Command) spec() (spec proc.Spec, dropped []string, err error) {
 	if err := c.checkDescriptors(); err != nil {
-		return proc.Spec{}, err
+		return proc.Spec{}, nil, err
 	}
 	path, err := c.find()
 	if err != nil {
-		return proc.Spec{}, err
+		return proc.Spec{}, nil, err
 	}
 	env := c.Env
 	if env == nil {
-		env = os.Environ()
+		env, dropped = c.Environment.Apply(os.Environ())
 	}
 	if c.Lifetime == LifetimeRun {
 		env = WithGitSettings(env, gitInForeground()...)
@@ -176,5 +222,5 @@ func (c Command) spec() (proc.Spec, error) {
 		More:  named(c.Descriptors),
 
 		Place: c.Terminal.place(), Outlives: c.Lifetime == LifetimeLeave,
-	}, nil
+	}, dropped, nil
 }

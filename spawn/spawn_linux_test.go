@@ -152,6 +152,7 @@ func plantAs(t *testing.T, mechanism string, c Command, script string, args ...s
 	defer theirs.Close()
 	c.Path, c.Args = "sh", append([]string{"-c", script, "sh"}, args...)
 	c.Stdin, c.Stdout, c.Stderr = theirIn, theirs, os.Stderr
+	c.Environment.Policy = Inherit
 	run, err := Stage{entered: true}.Start(r, c)
 	if err != nil {
 		t.Fatal(err)

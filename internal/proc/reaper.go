@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrForeign is returned by Start where the program had children before its
-// Reaper: an end that waits for every child would wait for those too.
+// ErrForeign is returned by Start where the program has children that are not
+// its Reaper's: an end that waits for every child would wait for those too.
 var ErrForeign = errors.New("the process has children that are not of the run")
 
 var (
@@ -25,10 +25,10 @@ var (
 
 // Reaper is the one place of a program that starts and waits for processes.
 // There may be one at a time, and nothing beside it may wait for a child:
-// neither os.Process.Wait nor os/exec.
+// neither os.Process.Wait nor os/exec. On Linux it makes the program a child
+// subreaper, unless the program had children before.
 //
-// On Linux it makes the program a child subreaper, unless the program had
-// children before.
+// Only one made by NewBystander leaves room for others, of both kinds.
 type Reaper struct {
 	self    ID
 	foreign []Process
@@ -113,10 +113,25 @@ func NewReaper() (*Reaper, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openReaper(self, foreign, hasSubreaper && len(foreign) == 0)
+}
+
+// NewBystander returns a Reaper for a program whose other children somebody
+// else waits for: it leaves them alone, and the program's orphans too. Where the
+// system has subreapers it starts no tree.
+func NewBystander() (*Reaper, error) {
+	self, err := Self()
+	if err != nil {
+		return nil, err
+	}
+	return openReaper(self, nil, false)
+}
+
+func openReaper(self ID, foreign []Process, owns bool) (*Reaper, error) {
 	r := &Reaper{
 		self:     self,
 		foreign:  foreign,
-		owns:     hasSubreaper && len(foreign) == 0,
+		owns:     owns,
 		children: make(map[int]*Child),
 		forks:    make(chan forking),
 		died:     make(chan os.Signal, 1),
@@ -137,6 +152,10 @@ func NewReaper() (*Reaper, error) {
 // empty on systems where they do not stand in the way of a tree.
 func (r *Reaper) Foreign() []Process { return r.foreign }
 
+// Shared reports whether a tree needs a process of its own to hold it: an end
+// that waits for every child of the program would wait for others too.
+func (r *Reaper) Shared() bool { return hasSubreaper && !r.owns }
+
 // Close stops forking and waiting. Of the processes that still run, the command
 // and helpers die with it where the system has a parent-death signal.
 func (r *Reaper) Close() error {
@@ -150,7 +169,7 @@ func (r *Reaper) Close() error {
 }
 
 // Start starts the command whose descendants are the tree. It is refused with
-// ErrForeign where Foreign is not empty. A Reaper has one tree at a time.
+// ErrForeign where the Reaper is Shared. A Reaper has one tree at a time.
 //
 // The command starts with the signals ignored that were ignored for this
 // program. The Go runtime keeps to that for SIGHUP, SIGINT and the terminal's
@@ -158,7 +177,7 @@ func (r *Reaper) Close() error {
 // program that wants to ignore a signal itself must receive it and drop it,
 // since signal.Ignore would be inherited.
 func (r *Reaper) Start(spec Spec) (*Tree, error) {
-	if len(r.foreign) > 0 {
+	if r.Shared() {
 		return nil, ErrForeign
 	}
 	tree := &Tree{reaper: r, gone: make(chan struct{})}

@@ -1,0 +1,97 @@
+package spawn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"cage/internal/proc"
+)
+
+// What tells of processes belongs to the package that handles them; these are
+// its names for programs outside the module.
+type (
+	// ID is the identity of a process: its number and when it started.
+	ID = proc.ID
+	// Process is a process as a listing saw it.
+	Process = proc.Process
+	// Exit says how a process ended.
+	Exit = proc.Exit
+	// Killed says what became of a run that was killed.
+	Killed = proc.Killed
+)
+
+// patienceToDie is how long KillAll waits for what refuses to die.
+const patienceToDie = 10 * time.Second
+
+// Open starts a command in a run of its own, which ends with Close. The program
+// may have other runs, and children that it started and waits for in any other
+// way: a keeper, where the system has such, holds the run, and speaks of it
+// alone. When the program dies the keeper ends the run. A command that cannot be
+// run is a *StartError.
+func (s Stage) Open(c Command) (*Run, error) {
+	attendant, err := proc.NewBystander()
+	if err != nil {
+		return nil, err
+	}
+	run, err := s.Start(attendant, c)
+	if err != nil {
+		return nil, errors.Join(err, attendant.Close())
+	}
+	run.attendant = attendant
+	return run, nil
+}
+
+// KillAll ends the run: everything of it that lives gets SIGKILL, over and over,
+// until nothing is left. What refuses to die for ten seconds is a
+// *SurvivorsError.
+func (r *Run) KillAll() error {
+	killed := r.Kill(patienceToDie)
+	if killed.Proved {
+		return nil
+	}
+	return &SurvivorsError{Survivors: killed.Survivors}
+}
+
+// Close ends the run as KillAll does, and lets go of it. A run with
+// LifetimeLeave is let go of and left as it is. Calls after the first return
+// what that did.
+func (r *Run) Close() error {
+	r.closing.Do(func() { r.closed = errors.Join(r.letGo(), r.dismiss()) })
+	return r.closed
+}
+
+func (r *Run) letGo() error {
+	if r.lifetime != LifetimeLeave {
+		return r.KillAll()
+	}
+	_, err := r.Leave()
+	return err
+}
+
+// dismiss ends the waiting for the keeper of a run that Open made.
+func (r *Run) dismiss() error {
+	if r.attendant == nil {
+		return nil
+	}
+	return r.attendant.Close()
+}
+
+// SurvivorsError says that something of a run lives on after it was killed.
+type SurvivorsError struct {
+	// Survivors are what is known to live. Where it is empty nobody can tell: the
+	// run's keeper was killed, or what lives cannot be listed.
+	Survivors []Process
+}
+
+func (e *SurvivorsError) Error() string {
+	if len(e.Survivors) == 0 {
+		return "nothing proves that the run has ended: its keeper is gone"
+	}
+	var names []string
+	for _, p := range e.Survivors {
+		names = append(names, fmt.Sprintf("%d (%q)", p.PID, p.Name))
+	}
+	return "processes of the run survive SIGKILL: " + strings.Join(names, ", ")
+}

@@ -1,0 +1,211 @@
+package spawn
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// opened is a run of its own whose output is read.
+type opened struct {
+	*Run
+	lines *bufio.Reader
+}
+
+func openRun(t *testing.T, c Command) *opened {
+	t.Helper()
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ours.Close() })
+	defer theirs.Close()
+	c.Stdout, c.Stderr = theirs, os.Stderr
+	run, err := Stage{entered: true}.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { run.Close() })
+	return &opened{run, bufio.NewReader(ours)}
+}
+
+func (o *opened) line(t *testing.T) string {
+	t.Helper()
+	line, err := o.lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("no line: %v", err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+func (o *opened) rest(t *testing.T) string {
+	t.Helper()
+	rest, err := io.ReadAll(o.lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(rest)
+}
+
+func script(text string) Command {
+	return Command{Path: "sh", Args: []string{"-c", text}, Lifetime: LifetimeTree}
+}
+
+// The run ends with its handle, not with the command, and then nothing of it
+// lives. The end of the output, which all of it hold, is the proof.
+func TestRunEndsWithItsHandle(t *testing.T) {
+	o := openRun(t, script(`(trap "" TERM HUP; while :; do sleep 0.05; done) & setsid sleep 1000 & echo $!; exit 3`))
+	o.line(t)
+	if exit := <-o.Exited(); exit.Code != 3 {
+		t.Errorf("it ended by %v", exit)
+	}
+	left, err := o.Processes()
+	if err != nil || len(left) == 0 {
+		t.Errorf("the run has ended with its command: %v, %v", left, err)
+	}
+	for range 2 {
+		if err := o.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	o.rest(t)
+	select {
+	case <-o.Gone():
+	default:
+		t.Error("nothing says that it is gone")
+	}
+}
+
+// The defaults keep everything of the caller's to the caller.
+func TestLibraryDefaults(t *testing.T) {
+	t.Setenv("SPAWN_TEST_TOKEN", "secret")
+	o := openRun(t, Command{Path: "sh", Args: []string{"-c", `
+		tr '\0' '\n' </proc/self/environ | grep -c SPAWN
+		setsid -f true 2>&1 | grep -c 'not permitted'
+		ulimit -c`}})
+	for _, want := range []string{"0", "1", "0"} {
+		if got := o.line(t); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if !slices.Contains(o.DroppedEnv(), "SPAWN_TEST_TOKEN") {
+		t.Errorf("dropped were %q", o.DroppedEnv())
+	}
+	if o.Mechanism() != Keeper {
+		t.Errorf("it is held by a %s", o.Mechanism())
+	}
+}
+
+// Open marks nothing of the program's, and nothing that it left open by mistake
+// arrives, or is held open.
+func TestOpenLeavesDescriptorsAlone(t *testing.T) {
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	const at = 250
+	if err := unix.Dup2(int(theirs.Fd()), at); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	o := openRun(t, script(`for fd in /proc/$$/fd/*; do [ -e "$fd" ] && echo "${fd##*/}"; done; echo end; exec sleep 1000`))
+	if got := []string{o.line(t), o.line(t), o.line(t), o.line(t)}; !slices.Equal(got, []string{"0", "1", "2", "end"}) {
+		t.Errorf("open are %q", got)
+	}
+	if !Inherited(at) {
+		t.Error("the program's own descriptor was marked")
+	}
+	unix.Close(at)
+	if n, err := ours.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("somebody of the run holds it: %d, %v", n, err)
+	}
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Runs stand beside each other and beside children of os/exec, and take none
+// away.
+func TestRunsBesideOthers(t *testing.T) {
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 5 {
+				if out, err := exec.Command("sh", "-c", "exit 7").CombinedOutput(); err == nil || err.Error() != "exit status 7" {
+					t.Errorf("os/exec: %v %s", err, out)
+				}
+			}
+		})
+		all.Go(func() {
+			run, err := Stage{entered: true}.Open(script(`setsid sleep 1000 & exit 5`))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if exit := <-run.Exited(); exit.Code != 5 {
+				t.Errorf("it ended by %v", exit)
+			}
+			if err := run.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestLeftRunIsLetGo(t *testing.T) {
+	c := script(`setsid sleep 1000 & echo $!`)
+	c.Lifetime = LifetimeLeave
+	o := openRun(t, c)
+	o.line(t)
+	<-o.Exited()
+	left, err := o.Processes()
+	if err != nil || len(left) != 1 {
+		t.Fatalf("left are %v, %v", left, err)
+	}
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+	if !left[0].Alive() {
+		t.Error("it was ended")
+	}
+	if err := left[0].Signal(unix.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	o.rest(t)
+}
+
+func TestOpenRefuses(t *testing.T) {
+	if _, err := (Stage{}).Open(Command{Path: "true"}); !errors.Is(err, ErrNoStage) {
+		t.Errorf("without a stage: %v", err)
+	}
+	var refused *StartError
+	if _, err := (Stage{entered: true}).Open(Command{Path: "no-such-tool"}); !errors.As(err, &refused) {
+		t.Errorf("without a command: %v", err)
+	}
+}
+
+func TestRunWithoutKeeperIsInDoubt(t *testing.T) {
+	o := openRun(t, script(`echo $PPID; exec sleep 1000`))
+	keeper := o.line(t)
+	if out, err := exec.Command("kill", "-KILL", keeper).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if exit := <-o.Exited(); exit.Signal != unix.SIGKILL {
+		t.Errorf("it ended by %v", exit)
+	}
+	var survivors *SurvivorsError
+	if err := o.Close(); !errors.As(err, &survivors) {
+		t.Errorf("closed with %v", err)
+	}
+	o.rest(t)
+}
