@@ -14,7 +14,7 @@ import (
 
 // onMachine says what the kernel lets a session enforce.
 func onMachine() []report.Finding {
-	return []report.Finding{onProcesses(), onFilters(), onTerminal(), onNamespaces(), onCgroups(), onServiceManager()}
+	return []report.Finding{onProcesses(), onFilters(), onTerminal(), onPseudoTerminals(), onNamespaces(), onCgroups(), onServiceManager()}
 }
 
 func onProcesses() report.Finding {
@@ -32,9 +32,21 @@ func onProcesses() report.Finding {
 func onFilters() report.Finding {
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0, 0, 0)
 	if errors.Is(err, unix.EFAULT) || errors.Is(err, unix.EACCES) {
-		return ok("limits", "system calls can be refused to a command (seccomp filters)")
+		return ok("limits", "system calls can be refused to a command (seccomp filters), which "+filtered+" do; sudo and other setuid programs get no rights there")
 	}
-	return note("limits", fmt.Sprintf("system calls cannot be refused to a command (seccomp filters: %v)", err))
+	return note("limits", fmt.Sprintf("system calls cannot be refused to a command (seccomp filters: %v): %s refuse to start", err, filtered))
+}
+
+// filtered are the modes of a session that take a filter of system calls.
+const filtered = "--lifetime run, --tty inherit and --tty pty"
+
+func onPseudoTerminals() report.Finding {
+	controller, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return note("terminal", "no pseudo-terminals ("+err.Error()+"): --tty pty refuses to start")
+	}
+	controller.Close()
+	return ok("terminal", "pseudo-terminals can be had, for --tty pty")
 }
 
 func onTerminal() report.Finding {
