@@ -73,6 +73,9 @@ func refuse(err error) *report.Refusal {
 		return already
 	case errors.As(err, &invalid):
 		return refusal(string(invalid.Code), ruleHint(invalid), invalid)
+	case errors.Is(err, gitrepo.ErrMissing):
+		return refusal(codeMissing, "in a partial clone fetch all but large files: git fetch --refetch --filter=blob:limit=1m",
+			fmt.Errorf("what has to be looked at is not here, and nothing is fetched: %w", err))
 	default:
 		return refusal(codeGit, gitHint(err), err)
 	}

@@ -61,9 +61,6 @@ func (c *checker) sources(ctx context.Context, s side) (rules.Sources, error) {
 		ids = append(ids, record.ID)
 	}
 	contents, err := c.repo.Blobs(ctx, ids, rules.MaxFile)
-	if errors.Is(err, gitrepo.ErrMissing) {
-		return rules.Sources{}, refusal(codeMissing, "fetch it: git cat-file --batch-check with that id does, where a remote has it", err)
-	}
 	if err != nil {
 		return rules.Sources{}, err
 	}

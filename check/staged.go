@@ -32,7 +32,11 @@ func (c *checker) staged(ctx context.Context) error {
 	if plan, err = c.settled(ctx, plan, "", changes); err != nil {
 		return err
 	}
-	c.judge(plan, "", changes)
+	made, err := c.repo.MergedChanges(ctx, changes)
+	if err != nil {
+		return err
+	}
+	c.judge(plan, "", made)
 	return nil
 }
 

@@ -48,7 +48,11 @@ func (c *checker) workTree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.judge(plan, "", changes)
+	made, err := c.repo.MergedChanges(ctx, changes)
+	if err != nil {
+		return err
+	}
+	c.judge(plan, "", made)
 	staged := make(map[string]bool, len(changes))
 	for _, change := range changes {
 		staged[change.Path] = true

@@ -5,7 +5,10 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 )
 
@@ -47,6 +50,44 @@ func (r *Repo) StagedChanges(ctx context.Context) ([]Change, error) {
 		return nil, fmt.Errorf("compare the index with HEAD: %w", err)
 	}
 	return changes, nil
+}
+
+// MergedChanges returns which of changes, the index's against HEAD, are no
+// version that a merge in progress takes over from another repository: of a path
+// that is as in one of the merged commits, that commit made it, and who has it
+// has judged it. Merged commits that no remote branch known here holds count for
+// nothing.
+func (r *Repo) MergedChanges(ctx context.Context, changes []Change) ([]Change, error) {
+	data, err := os.ReadFile(join(r.GitDir, "MERGE_HEAD"))
+	if errors.Is(err, fs.ErrNotExist) || len(changes) == 0 {
+		return changes, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find out what is merged: %w", err)
+	}
+	remote, err := r.RemoteRefs(ctx)
+	if err != nil || len(remote) == 0 {
+		return changes, err
+	}
+	lists := [][]Change{changes}
+	for _, merged := range strings.Fields(string(data)) {
+		if !r.IsID(merged) {
+			continue
+		}
+		unknown, err := r.Commits(ctx, []string{merged}, remote)
+		if errors.Is(err, ErrShallow) || err == nil && len(unknown) > 0 {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		against, err := r.stagedAgainst(ctx, merged)
+		if err != nil {
+			return nil, fmt.Errorf("compare the index with %s: %w", merged, err)
+		}
+		lists = append(lists, against)
+	}
+	return inAll(lists), nil
 }
 
 func (r *Repo) stagedAgainst(ctx context.Context, treeish string) ([]Change, error) {

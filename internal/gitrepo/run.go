@@ -80,6 +80,12 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("git %s: %s", e.Command, e.Words)
 }
 
+// Is reports whether git refused for an object that it would have had to fetch:
+// that is ErrMissing too.
+func (e *Error) Is(target error) bool {
+	return target == ErrMissing && strings.Contains(e.Words, "from promisor remote")
+}
+
 // query is one call of git.
 type query struct {
 	run      Runner
