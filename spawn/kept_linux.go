@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,6 +33,9 @@ type kept struct {
 	gone chan struct{}
 	// lost is closed when the keeper has ended, after gone if it ended by itself.
 	lost chan struct{}
+
+	// leaving says that the keeper was told to go.
+	leaving atomic.Bool
 
 	orders *sender
 
@@ -144,7 +148,7 @@ func (k *kept) listen(decoder *gob.Decoder) (ended bool) {
 			k.deliver(n)
 		}
 	}
-	if running {
+	if running && !k.leaving.Load() {
 		// Nobody holds it any more. Most die with their keeper by themselves.
 		_ = k.command.Signal(unix.SIGKILL)
 		k.exited <- proc.Exit{Signal: unix.SIGKILL}
@@ -245,6 +249,7 @@ func (k *kept) askList(verb verb) ([]proc.Process, error) {
 }
 
 func (k *kept) Leave() ([]proc.Process, error) {
+	k.leaving.Store(true)
 	left, err := k.askList(leave)
 	<-k.lost
 	return left, err

@@ -76,6 +76,14 @@ func TestLeave(t *testing.T) {
 		}
 	})
 	onEach(t, func(t *testing.T, mechanism string) {
+		g := plantWith(t, mechanism, LifetimeLeave, `echo $$; exec sleep 1000`)
+		command := passing(t, g.line(t))
+		left, err := g.Leave()
+		if len(left) != 1 || left[0].ID != command || err != nil || !command.Alive() {
+			t.Errorf("left are %v, %v; the command lives: %v", left, err, command.Alive())
+		}
+	})
+	onEach(t, func(t *testing.T, mechanism string) {
 		g := plantWith(t, mechanism, LifetimeLeave, `exit 4`)
 		if got := exitOf(t, g.Run); got.Code != 4 {
 			t.Errorf("ended with %v", got)

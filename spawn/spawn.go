@@ -107,8 +107,8 @@ type Tree interface {
 	// Processes lists what lives, parents before children; a process younger
 	// than the listing may be missing.
 	Processes() ([]proc.Process, error)
-	// Leave comes after Exited. It lists what is left and ends nothing; nothing
-	// is told of the run from then on. Gone is closed where nothing was left.
+	// Leave lists what lives and ends nothing; nothing is told of the run from
+	// then on. Gone is closed where nothing was left.
 	Leave() ([]proc.Process, error)
 	// Terminate sends SIGTERM to every process, wakes those that are stopped,
 	// and returns how many took it.
