@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -142,6 +143,18 @@ func TestKilledCageLeavesTheCommand(t *testing.T) {
 			f.whole(".env", dotenv)
 		})
 	}
+}
+
+// Promise: a cage works in a run that refuses sessions, too.
+func TestCageInARun(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	other := newField(t)
+	r := f.cage(fmt.Sprintf(`cd %q && cage --lifetime run -- sh -c 'echo evil >.env; exit 5'; exit $?`, other.repo), "--lifetime", "run")
+	r.exits(3)
+	other.whole(".env", dotenv)
+	r.says("1 protected file changed, it is back")
+	f.wants("status=ok", "lifetime.proved=true")
 }
 
 // Promise: with the lifetime run a process that asks for a session of its own

@@ -38,8 +38,8 @@ type Output struct {
 	Exit           Exit
 }
 
-// Run runs a helper in a session of its own, without a terminal, and returns
-// when it has ended; an exit code other than 0 is no error. When ctx is done
+// Run runs a helper in a session of its own, without a terminal, where that is
+// allowed, and returns when it has ended; an exit code other than 0 is no error. When ctx is done
 // first the helper is killed and the context's cause returned. What a helper
 // leaves running behind it counts as the tree's, and does not delay Run.
 func (r *Reaper) Run(ctx context.Context, h Helper) (Output, error) {
@@ -47,9 +47,7 @@ func (r *Reaper) Run(ctx context.Context, h Helper) (Output, error) {
 	if err != nil {
 		return Output{}, fmt.Errorf("running %q: %w", h.Path, err)
 	}
-	attr := &syscall.SysProcAttr{Setsid: true}
-	dieWithParent(attr)
-	child, err := r.start(Spec{Path: h.Path, Args: h.Args, Env: h.Env, Dir: h.Dir, Files: pipes.theirs()}, attr, nil)
+	child, err := r.startAside(Spec{Path: h.Path, Args: h.Args, Env: h.Env, Dir: h.Dir, Files: pipes.theirs()})
 	if err != nil {
 		pipes.close()
 		return Output{}, err
@@ -71,6 +69,19 @@ func (r *Reaper) Run(ctx context.Context, h Helper) (Output, error) {
 		}
 		return Output{}, err
 	}
+}
+
+// startAside starts a process out of the reach of the terminal's keys, as far as
+// this program may: what a filter of system calls refuses it fails with EPERM.
+func (r *Reaper) startAside(spec Spec) (child *Child, err error) {
+	for _, spec.Place = range []Place{OwnSession, OwnGroup, Beside} {
+		attr := &syscall.SysProcAttr{}
+		dieWithParent(attr)
+		if child, err = r.start(spec, attr, nil); !errors.Is(err, unix.EPERM) {
+			break
+		}
+	}
+	return child, err
 }
 
 // pipes are the three streams of a helper, and what is kept of two of them.
