@@ -145,6 +145,40 @@ func TestKilledCageLeavesTheCommand(t *testing.T) {
 	}
 }
 
+// Promise: what a command had left when it ended is left also where the cage is
+// killed before it was done.
+func TestKilledCageLeavesWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	for i := range 500 { // so that the last check takes a while
+		f.write(fmt.Sprintf("%d/.env", i), dotenv)
+	}
+	const watcher = `sh -c 'until grep -qs "\"leaves\":true" .git/gantry-cage-journal/life-*.json; do [ -e ../over ] && exit; done; kill -9 '$PPID >/dev/null 2>&1 &`
+	killed := func() bool {
+		os.Remove(f.path("../over"))
+		r := f.cage(leaver+watcher, "--lifetime", "leave")
+		<-r.over
+		f.write("../over", "")
+		return r.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled()
+	}
+	files := []string{"../child", "../detached"}
+	for !killed() { // the last check was faster
+		for _, name := range files {
+			f.outlives(name, true)
+			f.must(os.Remove(f.path(name)))
+		}
+	}
+	f.write(".env", "evil\n")
+	next := f.cage(`:`)
+	next.exits(0)
+	next.says("1 file put back")
+	f.whole(".env", dotenv)
+	f.wants("recovery.processes_ended=0")
+	for _, name := range files {
+		f.outlives(name, true)
+	}
+}
+
 // Promise: a cage works in a run that refuses sessions, too.
 func TestCageInARun(t *testing.T) {
 	t.Parallel()
