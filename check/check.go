@@ -200,3 +200,15 @@ func (c *checker) finish() *report.Check {
 	c.doc.Judge()
 	return &c.doc
 }
+
+// HooksFolder returns where git looks for the hooks of the repository, and
+// whether that lies outside of it, where others may have theirs too. An error is
+// a *report.Refusal.
+func HooksFolder(ctx context.Context, o Options) (folder string, shared bool, err error) {
+	c, err := open(ctx, o, report.ScopeStaged)
+	if err != nil {
+		return "", false, refuse(err)
+	}
+	place := c.layout.Locate(c.repo.HooksDir)
+	return c.repo.HooksDir, place.Anchor == rules.Outside || place.Anchor == rules.HooksDir, nil
+}

@@ -20,6 +20,7 @@ type checkFlags struct {
 	commits   string
 	prePush   bool
 	hook      choice
+	install   bool
 	overrides paths
 	json      bool
 	sarif     bool
@@ -71,6 +72,9 @@ func (f *checkFlags) register(c *cobra.Command) {
 
 	add(judged, &f.hook, "hook", "what an agent's tool is about to do, by what the agent tells a hook on stdin; exits 2 to stop it")
 
+	const asked = "Being asked"
+	addSwitch(asked, &f.install, "install-hook", "install a pre-commit hook that runs this check, with --pre-push a pre-push hook; another hook is kept and runs first")
+
 	const through = "What is let through"
 	add(through, &f.overrides, "allow-override", "only list changes to this path and below it; repeatable")
 
@@ -85,6 +89,9 @@ func (f *checkFlags) register(c *cobra.Command) {
 func (f *checkFlags) run(ctx context.Context, args []string) (int, error) {
 	if err := f.contradiction(); err != nil {
 		return 0, err
+	}
+	if f.install {
+		return 0, f.installHook(ctx, args)
 	}
 	o, err := f.options(ctx, args)
 	if f.hook.value != "" {

@@ -45,6 +45,7 @@ var houseImports = map[string][]string{
 	"internal/proc":       {},
 	"internal/kept":       {"rules", "snapshot", "internal/safefile"},
 	"internal/gitrepo":    {},
+	"internal/githook":    {},
 	"internal/anchors":    {"rules", "internal/gitrepo"},
 	"internal/sessionlog": {"report", "rules"},
 	"internal/demo":       {"report", "testdata/demo"},

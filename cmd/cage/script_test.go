@@ -101,6 +101,11 @@ func setUpScript(env *testscript.Env) error {
 	}
 	// With the race detector every program waits a second at its end.
 	env.Setenv("GORACE", "atexit_sleep_ms=50")
+	module, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return err
+	}
+	env.Setenv("MODULE", module)
 	// What a script cannot spell.
 	env.Setenv("/n", "\n")
 	env.Setenv("/e", "\x1b")
