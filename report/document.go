@@ -244,6 +244,28 @@ type Halt struct {
 type PushGuard struct {
 	Enabled       bool `json:"enabled"`
 	RefusedPushes int  `json:"refused_pushes"`
+	// Reason says why they were not; nil where they were.
+	Reason *string `json:"reason"`
+	// Published are the pushes that git noted and that went past the guard.
+	Published List[Published] `json:"published"`
+}
+
+// Published is a push that went out with changes of protected files.
+type Published struct {
+	// Ref is the reference that stands for the other repository's branch, such
+	// as refs/remotes/origin/main.
+	Ref string `json:"ref"`
+	// Changes has one row per path.
+	Changes List[PublishedChange] `json:"changes"`
+}
+
+// PublishedChange is a protected file that a commit changes.
+type PublishedChange struct {
+	// Name is relative to the root.
+	Name
+	Rule rules.Rule `json:"rule"`
+	// Commit is the object id of the last commit that changes it.
+	Commit string `json:"commit"`
 }
 
 // Recovery says what was found of an earlier session that did not end.

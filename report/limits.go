@@ -5,6 +5,10 @@ type LimitFacts struct {
 	// Watch is false where there is one check at the exit only.
 	Watch      bool
 	ReportOnly bool
+	// Pushes is set where pushes were judged. Unjudged says why they were not,
+	// and is empty also where there is nothing to push.
+	Pushes   bool
+	Unjudged string
 	// Skipped are directories that the scan for names could not enter, as
 	// bytes.
 	Skipped []string
@@ -21,6 +25,12 @@ func Limits(f LimitFacts) []string {
 		"Nobody's edits are told apart: a person's change to a protected file is undone like the command's.",
 		"Work handed to something outside the run, such as a tmux server, systemd-run or a container engine, is not seen and not ended.",
 		"The command runs as the same user and can attack the cage, its state and this report, which is a local record and no attestation.",
+	}
+	switch {
+	case f.Pushes:
+		limits = append(limits, "Pushes are judged where git runs the session's hook: --no-verify, core.hooksPath on the command line, a cleared environment, another client or another clone goes past it.")
+	case f.Unjudged != "":
+		limits = append(limits, "Pushes were not judged: "+f.Unjudged+".")
 	}
 	for _, dir := range f.Skipped {
 		limits = append(limits, "Not scanned for protected names, because it could not be entered: "+Quote(dir)+".")

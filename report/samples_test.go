@@ -234,7 +234,13 @@ func samples() []sample {
 			d.Watch.LiveRestores = 14
 			d.Watch.Overflows, d.Watch.Degraded = 2, 1
 			d.Watch.DegradedReasons = []string{"no inotify watch left, see fs.inotify.max_user_watches"}
-			d.PushGuard = report.PushGuard{Enabled: true, RefusedPushes: 2}
+			d.PushGuard = report.PushGuard{Enabled: true, RefusedPushes: 2, Published: []report.Published{{
+				Ref: "refs/remotes/origin/ma\x1bin",
+				Changes: []report.PublishedChange{
+					{Name: report.NameOf("web/.env"), Rule: rules.Secrets, Commit: strings.Repeat("4f", 20)},
+					{Name: report.NameOf("b\xff"), Rule: rules.Protect, Commit: strings.Repeat("5e", 32)},
+				},
+			}}}
 			d.TrappedSignal = new("SIGTERM")
 			d.CommandExitCode, d.CommandSignal = nil, new("SIGTERM")
 			d.Recovery = &report.Recovery{Lost: true, Session: "9f3a2c1e9f3a2c1e"}

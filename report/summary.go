@@ -280,6 +280,9 @@ func (s *summary) facts() {
 	if n := s.d.PushGuard.RefusedPushes; n > 0 {
 		s.line(label("push refused"), count(n, "time", "times"))
 	}
+	for _, p := range s.d.PushGuard.Published {
+		s.line(s.paint.in(red, label("pushed")), p.text())
+	}
 	if len(s.d.Lifetime.Survivors) > 0 {
 		s.line(s.paint.in(red, label("still alive")), processes(s.d.Lifetime.Survivors))
 	}
@@ -287,6 +290,15 @@ func (s *summary) facts() {
 		s.line(label("left running"), processes(*left))
 	}
 	s.labelled("trapped", s.d.TrappedSignal)
+}
+
+// text says what went out.
+func (p Published) text() string {
+	paths := make([]string, len(p.Changes))
+	for i, c := range p.Changes {
+		paths[i] = c.Bytes()
+	}
+	return plain(p.Ref) + " got changes of protected files past the guard: " + quoteAll(sortedUnique(paths))
 }
 
 func (s *summary) degraded() string {
@@ -367,7 +379,7 @@ func (s *summary) originals() (dirs []string, files int) {
 // eventful reports whether the log has more than a beginning and an end.
 func (s *summary) eventful() bool {
 	return s.d.Status != OK || len(s.d.Changes) > 0 || s.d.Watch.Overflows > 0 ||
-		s.d.Watch.Degraded > 0 || s.d.PushGuard.RefusedPushes > 0 || s.d.TrappedSignal != nil
+		s.d.Watch.Degraded > 0 || s.d.PushGuard.RefusedPushes > 0 || len(s.d.PushGuard.Published) > 0 || s.d.TrappedSignal != nil
 }
 
 func (s *summary) ending() {

@@ -32,13 +32,14 @@ func (s *session) report() *report.Document {
 		Overrides: s.plan.Overrides(),
 		Changes:   s.changes(rows),
 		Watch:     s.watchReport(s.guard.WatchStatus()),
+		PushGuard: s.pushReport(),
 		Session:   report.NewSession(s.id, s.started, time.Now()),
 		Contests:  s.contestRows(rows),
 		Lifetime:  s.lifetime(),
 		Hygiene:   report.Hygiene{Environment: s.Environment.Policy.String(), DroppedEnv: s.droppedEnv, Terminal: "foreground"},
 		Resources: report.Resources{Mode: "off"},
 		Limits: report.Limits(report.LimitFacts{
-			Watch: !s.NoWatch, ReportOnly: s.ReportOnly, Skipped: displayAll(s.layout, s.skipped),
+			Watch: !s.NoWatch, ReportOnly: s.ReportOnly, Pushes: s.unguarded == nil, Unjudged: s.unjudged(), Skipped: displayAll(s.layout, s.skipped),
 		}),
 	}
 	d.Recovery = s.recovered

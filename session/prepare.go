@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"cage/internal/gitrepo"
 	"cage/internal/kept"
 	"cage/internal/proc"
+	"cage/internal/pushguard"
 	"cage/internal/safefile"
 	"cage/internal/sessionlog"
 	"cage/report"
@@ -67,6 +69,7 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	s.places = choosePlaces(s.layout, env)
 	s.spare(s.layout, refuge(s.temp, s.id))
+	s.spare(s.layout, pushguard.Folder(s.temp, s.id))
 	if err := s.openLog(); err != nil {
 		return err
 	}
@@ -91,7 +94,10 @@ func (s *session) prepare(ctx context.Context) error {
 		}
 	}
 	s.arm(s.startRefs(ctx))
-	if err := s.journalise(); err != nil {
+	var guarded sync.WaitGroup
+	guarded.Go(func() { s.guardPushes(ctx) }) // beside the writing, which waits for the disk
+	err = s.journalise()
+	if guarded.Wait(); err != nil {
 		return err
 	}
 	s.announce()

@@ -70,6 +70,7 @@ func (s *session) takeOver(ctx context.Context, decision Decision) (restored boo
 		return false, nil
 	}
 	s.journalKept = false
+	s.removePushGuard(r.left.Session)
 	if err := s.unnote(); err != nil {
 		s.warnings = append(s.warnings, err.Error()) // the next start will miss what is not missing
 	}
@@ -91,6 +92,7 @@ func (s *session) missed() error {
 		return journalRefusal(&journal.CorruptError{Folder: note.folder(), Reason: journal.PartGone})
 	default:
 		s.recovered = &report.Recovery{Lost: true, Session: note.Session}
+		s.removePushGuard(note.Session)
 		s.warnings = append(s.warnings, "the earlier session "+note.Session+
 			" did not end and its journal is gone: nothing it protected could be put back; look at the protected files before you go on")
 	}

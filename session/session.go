@@ -121,6 +121,7 @@ type session struct {
 	guard *guard.Guard
 	kept  *kept.Keeper
 
+	pushes
 	supervision
 }
 
@@ -134,6 +135,7 @@ func (s *session) execute(order context.Context) *report.Document {
 		s.guard.Run(loop)
 	}()
 	s.supervise(ctx, order.Done())
+	s.endPushes(ctx)
 	s.guard.Sweep(ctx)
 	s.stopWatching()
 	s.kept.Finish()
@@ -160,6 +162,7 @@ func (s *session) close() {
 	if s.kept != nil {
 		s.kept.Finish()
 	}
+	s.closePushGuard()
 	if s.log != nil {
 		s.log.Close()
 	}

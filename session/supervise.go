@@ -68,6 +68,8 @@ func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 			s.over = true
 		case <-s.guard.Ready():
 			s.takeEvents()
+		case <-s.refusals():
+			s.takeRefusals()
 		case answer := <-s.contests.answers:
 			s.contests.take(answer)
 		case now := <-s.contests.alarm.C:
@@ -104,6 +106,7 @@ func (s *session) startCommand() error {
 	environment.Set = append(slices.Clip(environment.Set), sessionVariable+"="+s.id, "GANTRY_CAGE_SESSION_LOG="+filepath.Clean(s.log.Path()))
 	var env []string
 	env, s.droppedEnv = environment.Apply(s.Env)
+	env = s.withPushGuard(env)
 	run, err := s.Stage.Start(s.reaper, spawn.Command{
 		Path: s.Command[0], Args: s.Command[1:],
 		Env:   env,

@@ -50,6 +50,7 @@ var houseImports = map[string][]string{
 	"internal/sessionlog": {"report", "rules"},
 	"internal/demo":       {"report", "testdata/demo"},
 	"internal/console":    {},
+	"internal/pushguard":  {"spawn", "report", "rules", "internal/gitrepo"},
 	"internal/doctor":     {"session", "journal", "snapshot", "report", "rules", "internal/kept"},
 	"internal/suggest":    {"rules", "internal/safefile"},
 	"internal/bench":      {"journal", "rules", "snapshot", "spawn", "internal/proc", "internal/torture"},

@@ -6,10 +6,12 @@ package main
 import (
 	"os"
 
+	"cage/internal/pushguard"
 	"cage/spawn"
 )
 
 func main() {
+	pushguard.Main()
 	stage := spawn.Main()
 	os.Exit(execute(stage, os.Args[1:]))
 }

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"cage/internal/pushguard"
 	"cage/report"
 	"cage/report/reporttest"
 
@@ -48,8 +49,9 @@ func TestMain(m *testing.M) {
 		"cage":   main,
 		"tamper": tamperMain,
 		// The stages that the program starts itself into.
-		"cage-keeper": main,
-		"cage-stage":  main,
+		"cage-keeper":   main,
+		pushguard.Stage: main,
+		"cage-stage":    main,
 	})
 }
 

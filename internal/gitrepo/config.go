@@ -43,6 +43,19 @@ func (r *Repo) Config(ctx context.Context) (*Config, error) {
 	return config, nil
 }
 
+// Hook returns where git looks for a hook, in an environment that has variables
+// besides. What of the answer is relative is relative to the root.
+func (r *Repo) Hook(ctx context.Context, name string, variables []string) (string, error) {
+	out, err := query{
+		run: r.run, git: r.Git, dir: r.Root, env: append(slices.Clone(r.env), variables...),
+		args: []string{"--no-pager", "rev-parse", "--git-path", "hooks/" + name},
+	}.output(ctx)
+	if err != nil {
+		return "", fmt.Errorf("ask git for its %s hook: %w", name, err)
+	}
+	return join(r.Root, strings.TrimSuffix(string(out), "\n")), nil
+}
+
 // Includes returns the Includes of Config.
 func (r *Repo) Includes(ctx context.Context) ([]string, error) {
 	config, err := r.Config(ctx)

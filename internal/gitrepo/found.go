@@ -30,6 +30,10 @@ type said struct {
 	plain bool
 }
 
+// Modern reports whether git is known to be 2.31 or later. It may be where it is
+// not known.
+func (f *Found) Modern() bool { return f.said.refsTold }
+
 // StartRefs returns what Repo.StartRefs would have returned when the repository
 // was found, or, where git did not say, what it returns now.
 func (f *Found) StartRefs(ctx context.Context) (Refs, error) {

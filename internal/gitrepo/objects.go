@@ -83,3 +83,17 @@ func readObject(line string) (id, kind string, size int, err error) {
 	}
 	return fields[0], fields[1], size, nil
 }
+
+// Have reports whether the repository has all objects.
+func (r *Repo) Have(ctx context.Context, ids []string) (bool, error) {
+	out, err := r.ask(ctx, []byte(strings.Join(ids, "\n")+"\n"), "cat-file", "--batch-check")
+	if err != nil {
+		return false, fmt.Errorf("look up objects: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if _, _, _, err := readObject(strings.TrimSuffix(line, "\n")); err != nil {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -98,14 +98,18 @@ func (l *Log) Halt(h report.Halt) {
 	})
 }
 
-// PushRefused writes `push_refused`.
-func (l *Log) PushRefused(paths []PushedPath) {
+// PushRefused writes `push_refused`; the reason says why a push could not be
+// judged and is empty where it was.
+func (l *Log) PushRefused(paths []PushedPath, reason string) {
 	l.emit("push_refused", func(e *zerolog.Event) {
 		list := zerolog.Arr()
 		for _, p := range paths {
 			list.Object(p)
 		}
 		e.Array("paths", list)
+		if reason != "" {
+			e.Str("reason", report.Text(reason))
+		}
 	})
 }
 

@@ -105,13 +105,16 @@ func TestEvents(t *testing.T) {
 			map[string]any{"event": "halt", "scope": "path", "path": ".env", "rule": "secrets", "live_restores": 4.0, "limit": 3.0},
 		},
 		{
-			func() { l.PushRefused([]PushedPath{{".env", rules.Secrets}, {"a\xff", rules.Protect}}) },
+			func() { l.PushRefused([]PushedPath{{".env", rules.Secrets}, {"a\xff", rules.Protect}}, "") },
 			map[string]any{"event": "push_refused", "paths": []any{
 				map[string]any{"path": ".env", "rule": "secrets"},
 				map[string]any{"path": "a\ufffd", "path_base64": "Yf8=", "rule": "cage_protect"},
 			}},
 		},
-		{func() { l.PushRefused(nil) }, map[string]any{"event": "push_refused", "paths": []any{}}},
+		{
+			func() { l.PushRefused(nil, "no \xff") },
+			map[string]any{"event": "push_refused", "paths": []any{}, "reason": "no \ufffd"},
+		},
 		{l.Overflow, map[string]any{"event": "overflow"}},
 		{func() { l.Degraded("no watch \xff left") }, map[string]any{"event": "degraded", "reason": "no watch \ufffd left"}},
 		{func() { l.TrappedSignal("SIGTERM") }, map[string]any{"event": "trapped_signal", "signal": "SIGTERM"}},

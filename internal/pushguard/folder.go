@@ -1,0 +1,151 @@
+package pushguard
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"cage/internal/gitrepo"
+	"cage/rules"
+
+	"golang.org/x/sys/unix"
+)
+
+// What lies in the folder.
+const (
+	configName = "cage-config"
+	scriptName = "cage-hook"
+	socketName = "cage-socket"
+)
+
+// folderPrefix is how the folder of a session is called before its id.
+const folderPrefix = "gantry-cage-hooks-"
+
+// The compiler wants a variable here; nothing assigns to it.
+//
+//go:embed hook.sh
+var script []byte
+
+// Folder is where the hooks of a session lie.
+func Folder(temp, session string) string { return filepath.Join(temp, folderPrefix+session) }
+
+// lay makes the folder, of as few inodes as can be: to make one takes a file
+// system longer than everything else here.
+func lay(folder string, repo *gitrepo.Repo, program string) error {
+	const ownerOnly, ownerReadWrite = 0o700, 0o600
+	hook := filepath.Join(folder, scriptName)
+	config := "[core]\n\thooksPath = " + quote(folder) + "\n"
+	for _, step := range []func() error{
+		func() error { return os.Mkdir(folder, ownerOnly) },
+		func() error { return os.WriteFile(hook, script, ownerOnly) },
+		func() error { return executable(hook) },
+		func() error { return os.WriteFile(filepath.Join(folder, configName), []byte(config), ownerReadWrite) },
+		func() error { return os.Symlink(program, filepath.Join(folder, Stage)) },
+		func() error { return layHooks(folder, repo.HooksDir) },
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("make the push guard's folder: %w", err)
+		}
+	}
+	return nil
+}
+
+// executable reports an error where the system would not execute a file, as on
+// a mount that forbids it: git would pass over every hook then, the user's own
+// included.
+func executable(path string) error {
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return &fs.PathError{Op: "execute", Path: path, Err: err}
+	}
+	return nil
+}
+
+// layHooks puts the script under the name of every hook, but for those that are
+// passed by and that the repository does not have.
+func layHooks(folder, own string) error {
+	for _, name := range rules.GitHooks() {
+		if passed(name) && !exists(filepath.Join(own, name)) {
+			continue
+		}
+		if err := os.Link(filepath.Join(folder, scriptName), filepath.Join(folder, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passed reports whether a hook is passed by where the repository has none of
+// that name. The first two would run several times for every commit, and git
+// does work of its own only where it finds none of the others.
+func passed(name string) bool {
+	switch name {
+	case "reference-transaction", "post-index-change", "push-to-checkout", "proc-receive":
+		return true
+	}
+	return false
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// quote spells a value of git's configuration.
+func quote(value string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(value) + `"`
+}
+
+// Remove removes the folder of a session that did not end.
+func Remove(temp, session string) error {
+	if filepath.Base(Folder(temp, session)) != folderPrefix+session {
+		return fmt.Errorf("remove the push guard's folder: %q names no session", session)
+	}
+	if err := os.RemoveAll(Folder(temp, session)); err != nil {
+		return fmt.Errorf("remove the push guard's folder: %w", err)
+	}
+	return nil
+}
+
+// Leftovers returns the folders of this user in a directory whose sessions no
+// longer answer.
+func Leftovers(temp string) ([]string, error) {
+	entries, err := os.ReadDir(temp)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for folders of push guards: %w", err)
+	}
+	var left []string
+	for _, entry := range entries {
+		path := filepath.Join(temp, entry.Name())
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), folderPrefix) && mine(path) && !answers(path) {
+			left = append(left, path)
+		}
+	}
+	return left, nil
+}
+
+func mine(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
+
+// answers reports whether the session of a folder lives.
+func answers(folder string) bool {
+	conn, err := dial(folder)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}

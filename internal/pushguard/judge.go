@@ -1,0 +1,128 @@
+package pushguard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"cage/internal/gitrepo"
+	"cage/rules"
+)
+
+// Judge says which of the commits that go out change protected files.
+type Judge struct {
+	Repo *gitrepo.Repo
+	Plan *rules.Plan
+	// Start is what references pointed to when the session began. What they
+	// reach was there before.
+	Start gitrepo.Refs
+}
+
+// Finding is a change of a protected file by a commit.
+type Finding struct {
+	// Commit is the commit's object id.
+	Commit string
+	// Path is relative to the root, in the bytes of its name.
+	Path string
+	Rule rules.Rule
+}
+
+var (
+	errPushed  = errors.New("what git said of the push is not understood")
+	errMissing = errors.New("what it would send is not in the session's repository")
+)
+
+// Push judges a push by what git says of it to a pre-push hook: the commits that
+// it would send and that neither the start of the session nor another
+// repository has, as far as the latter's branches are known here.
+func (j Judge) Push(ctx context.Context, pushed []byte) ([]Finding, error) {
+	sent, there, err := j.updates(pushed)
+	if err != nil || len(sent) == 0 {
+		return nil, err
+	}
+	if err := j.complete(ctx, sent); err != nil {
+		return nil, err
+	}
+	remote, err := j.Repo.RemoteRefs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return j.outgoing(ctx, sent, slices.Concat(there, remote))
+}
+
+// updates reads what git says: local name and id, remote name and id in each
+// line. An id of zeros is nothing, as where a branch is deleted or new.
+func (j Judge) updates(pushed []byte) (sent, there []string, err error) {
+	for line := range bytes.Lines(pushed) {
+		fields := strings.Split(strings.TrimSuffix(string(line), "\n"), " ")
+		if len(fields) != 4 || !j.Repo.IsID(fields[1]) || !j.Repo.IsID(fields[3]) {
+			return nil, nil, errPushed
+		}
+		if local := fields[1]; strings.Trim(local, "0") != "" {
+			sent = append(sent, local)
+		}
+		if remote := fields[3]; strings.Trim(remote, "0") != "" {
+			there = append(there, remote)
+		}
+	}
+	return sent, there, nil
+}
+
+// complete refuses what is not in the repository: a caller's environment can
+// have git take its objects from elsewhere.
+func (j Judge) complete(ctx context.Context, ids []string) error {
+	have, err := j.Repo.Have(ctx, ids)
+	if err == nil && !have {
+		err = errMissing
+	}
+	return err
+}
+
+// outgoing judges the commits that are reachable from sent, and neither from the
+// start nor from any of not.
+func (j Judge) outgoing(ctx context.Context, sent, not []string) ([]Finding, error) {
+	// Tags of files are none, and of what others have only what is here counts.
+	from, err := j.commits(ctx, sent)
+	if err != nil || len(from) == 0 {
+		return nil, err
+	}
+	but, err := j.commits(ctx, slices.Concat(j.Start, not))
+	if err != nil {
+		return nil, err
+	}
+	commits, err := j.Repo.Commits(ctx, from, but)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := j.Repo.StepChanges(ctx, gitrepo.Steps(commits))
+	if err != nil {
+		return nil, err
+	}
+	var findings []Finding
+	for i, made := range gitrepo.Made(commits, changes) {
+		findings = append(findings, j.findings(commits[i].ID, made)...)
+	}
+	return findings, nil
+}
+
+// commits returns the commits that ids name and that are here.
+func (j Judge) commits(ctx context.Context, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	commits, err := j.Repo.CommitIDs(ctx, ids)
+	return slices.DeleteFunc(commits, func(id string) bool { return id == "" }), err
+}
+
+func (j Judge) findings(commit string, changes []gitrepo.Change) []Finding {
+	var findings []Finding
+	for _, change := range changes {
+		verdict, ok := j.Plan.ClassifyRecorded(rules.Path{Anchor: rules.Root, Rel: change.Path})
+		if ok && verdict.Mode == rules.Revert {
+			findings = append(findings, Finding{Commit: commit, Path: change.Path, Rule: verdict.Rule})
+		}
+	}
+	return findings
+}

@@ -1,0 +1,126 @@
+// Package pushguard judges what is pushed from inside a session. It lays a
+// folder of hooks in the way of git, in the session's own repository alone: its
+// pre-push hook asks the session about the commits that are about to go out,
+// and every hook of it runs the repository's own one in its place, as if there
+// were no such folder.
+//
+// It promises that a push is judged by the rules of the session's start, which
+// the session holds in its own memory; that what cannot be judged does not go
+// out; and that other repositories see nothing of it: the setting that leads
+// git to the folder holds under the condition that the repository is this one.
+//
+// It binds nobody who goes past git's hooks: --no-verify, core.hooksPath on the
+// command line, a cleared environment, another client, another clone. What git
+// noted of such a push can be told afterwards, see Judge.Published.
+package pushguard
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"cage/spawn"
+)
+
+// Options say what is guarded and with what.
+type Options struct {
+	// Temp is the directory that gets the folder, and Session its session.
+	Temp, Session string
+	Judge         Judge
+	// Program is the path of the cage's own binary, which the hook asks through.
+	Program string
+}
+
+// Refusal is one push that was refused.
+type Refusal struct {
+	// Findings are the changes that it would have published.
+	Findings []Finding
+	// Reason says why it could not be judged; empty where it was.
+	Reason string
+}
+
+// Guard is a folder of hooks that is in force, and who answers them.
+type Guard struct {
+	judge    Judge
+	folder   string
+	listener *net.UnixListener
+
+	stop      context.CancelFunc
+	answering sync.WaitGroup
+
+	ready    chan struct{}
+	mu       sync.Mutex
+	refusals []Refusal
+}
+
+// Open makes the folder and begins to answer. Where it fails nothing is left.
+func Open(o Options) (*Guard, error) {
+	folder := Folder(o.Temp, o.Session)
+	if err := lay(folder, o.Judge.Repo, o.Program); err != nil {
+		os.RemoveAll(folder) // what it cannot remove, recovery or doctor finds
+		return nil, err
+	}
+	listener, err := listen(folder)
+	if err != nil {
+		os.RemoveAll(folder)
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	g := &Guard{judge: o.Judge, folder: folder, listener: listener, stop: stop, ready: make(chan struct{}, 1)}
+	g.answering.Go(func() { g.answer(ctx) })
+	return g, nil
+}
+
+// Settings lead git to the folder in the session's repository: in its main work
+// tree, and in the linked ones.
+func (g *Guard) Settings() []spawn.GitSetting {
+	common := pattern(g.judge.Repo.CommonDir)
+	include := filepath.Join(g.folder, configName)
+	return []spawn.GitSetting{
+		{Key: "includeIf.gitdir:" + common + ".path", Value: include},
+		{Key: "includeIf.gitdir:" + common + "/worktrees/*.path", Value: include},
+	}
+}
+
+// pattern spells a directory so that git's matching takes it for itself. A
+// newline cannot stand in the name of a setting; any character stands for it.
+func pattern(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "\n", "?").Replace(dir)
+}
+
+// Ready delivers when there is something to Take.
+func (g *Guard) Ready() <-chan struct{} { return g.ready }
+
+// Take returns the pushes that were refused since it was last called.
+func (g *Guard) Take() []Refusal {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	taken := g.refusals
+	g.refusals = nil
+	return taken
+}
+
+func (g *Guard) note(r Refusal) {
+	g.mu.Lock()
+	g.refusals = append(g.refusals, r)
+	g.mu.Unlock()
+	select {
+	case g.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends the answering and removes the folder.
+func (g *Guard) Close() error {
+	g.stop()
+	g.listener.Close() // its end is what is wanted, and its socket goes with the folder
+	g.answering.Wait()
+	if err := os.RemoveAll(g.folder); err != nil {
+		return fmt.Errorf("remove the push guard's folder: %w", err)
+	}
+	return nil
+}
