@@ -66,6 +66,7 @@ type Guard struct {
 	settling settling
 	rows     map[rules.Path]*Row
 	conceded map[rules.Path]bool
+	pacing   pacing
 	// aside holds what restores set aside beside its path: never a change.
 	aside map[rules.Path]bool
 	// owners are the paths whose restores displaced something, by tag.
@@ -102,6 +103,7 @@ func New(o Options) *Guard {
 		settling: make(settling),
 		rows:     make(map[rules.Path]*Row),
 		conceded: make(map[rules.Path]bool),
+		pacing:   make(pacing),
 		aside:    make(map[rules.Path]bool),
 		owners:   make(map[int]rules.Path),
 
@@ -182,6 +184,10 @@ func (g *Guard) do(f func()) bool {
 // Concede leaves a contested path alone until the sweep.
 func (g *Guard) Concede(p rules.Path) { g.do(func() { g.conceded[p] = true }) }
 
+// Pace puts a contested path back no more at once, but after a pause that grows
+// as long as the fight goes on. The sweep waits for none.
+func (g *Guard) Pace(p rules.Path) { g.do(func() { g.pacing.add(p, time.Now()) }) }
+
 // Rescan compares everything at once, because time was lost.
 func (g *Guard) Rescan(ctx context.Context) {
 	g.do(func() { g.startRescan(ctx, request{refresh: true, walk: true}) })
@@ -232,7 +238,7 @@ func (g *Guard) noteWatch() {
 // work judges every path that is due.
 func (g *Guard) work(ctx context.Context) {
 	now := time.Now()
-	for _, p := range g.settling.due(now) {
+	for _, p := range slices.Concat(g.settling.due(now), g.pacing.due(now)) {
 		g.dirty.add(p)
 	}
 	for range g.dirty.len() {
@@ -247,7 +253,7 @@ func (g *Guard) next() time.Time {
 	if g.dirty.len() > 0 {
 		return time.Now()
 	}
-	return g.settling.next()
+	return sooner(g.settling.next(), g.pacing.next())
 }
 
 // WatchStatus returns what the watcher said last. It is for after Run.

@@ -15,7 +15,7 @@ import (
 
 // judge compares one path with its baseline and does what the plan says.
 func (g *Guard) judge(ctx context.Context, p rules.Path) {
-	if g.isAside(p) || g.conceded[p] && !g.exiting {
+	if g.isAside(p) || g.leaves(p) {
 		g.settling.over(p)
 		return
 	}
@@ -26,6 +26,11 @@ func (g *Guard) judge(ctx context.Context, p rules.Path) {
 	if !g.judgeDirectory(p) {
 		g.judgeNew(p)
 	}
+}
+
+// leaves reports whether p is left as it is for now, because it is contested.
+func (g *Guard) leaves(p rules.Path) bool {
+	return !g.exiting && (g.conceded[p] || g.pacing.holds(p, time.Now()))
 }
 
 // isAside reports whether p is, or lies in, what a restore set aside.
@@ -167,6 +172,7 @@ func (g *Guard) settleResult(row *Row, result restore.Result, r restored) {
 	g.unexplained[tag] = r
 	if r.live {
 		g.live++
+		g.pacing.restored(row.Path, time.Now())
 	}
 	g.emit(Restored{
 		Tag: tag, Path: row.Path, Verdict: row.Verdict, Kind: row.Kind,

@@ -118,8 +118,8 @@ func (s settling) due(now time.Time) []rules.Path {
 func (s settling) next() time.Time {
 	var next time.Time
 	for _, state := range s {
-		if state.whole.IsZero() && (next.IsZero() || state.due.Before(next)) {
-			next = state.due
+		if state.whole.IsZero() {
+			next = sooner(next, state.due)
 		}
 	}
 	return next

@@ -8,8 +8,8 @@ import (
 // RoundLength is the time from the restore that opens a round to its end.
 const RoundLength = time.Second
 
-// contestedAfter is the number of rounds that make a path contested where
-// nothing halts.
+// contestedAfter is the number of rounds that make a path contested where a
+// halt was possible and not wanted.
 const contestedAfter = 3
 
 // Limits are the numbers of rounds that are let pass, neither negative.
@@ -19,6 +19,24 @@ type Limits struct {
 	Path int
 	// Rule is the limit of each rule. With 0 no rule halts.
 	Rule int
+	// NoHalt says that there is nothing to halt: a path past its limit is
+	// contested, a Path of 0 lets every round pass, and Rule means nothing.
+	NoHalt bool
+}
+
+// contestedAfter returns the number of counted rounds that make a path
+// contested; 0 where none does.
+func (l Limits) contestedAfter() int {
+	switch {
+	case l.Path == 0 && l.NoHalt:
+		return 0
+	case l.Path == 0:
+		return contestedAfter
+	case l.NoHalt:
+		return l.Path + 1
+	default:
+		return 0
+	}
 }
 
 // Counter counts rounds. P names a path, R a rule, and S a state that stood at
@@ -71,7 +89,8 @@ const (
 	Nothing Kind = iota
 	// Halt the command.
 	Halt
-	// Contested: leave the path alone until the exit. It is said once a path.
+	// Contested: a path is fought over and nothing is halted for it. It is said
+	// once a path.
 	Contested
 )
 
@@ -96,7 +115,8 @@ type Outcome[P, R comparable] struct {
 	// LiveRestores counts every restore so far of the path, or under the rule
 	// where Scope is ByRule.
 	LiveRestores int
-	// Limit is the number of rounds that were let pass.
+	// Limit is the number of rounds that were let pass, or that made the path
+	// contested.
 	Limit int
 }
 
@@ -332,7 +352,7 @@ func (c *Counter[P, R, S]) count(r *round[P, R, S], path P) Outcome[P, R] {
 	switch {
 	case c.closed || c.halted:
 	case c.contests(r.tally):
-		outcome.Kind, outcome.Limit = Contested, contestedAfter
+		outcome.Kind, outcome.Limit = Contested, c.limits.contestedAfter()
 		return outcome
 	case c.passed(r.tally):
 		c.halt()
@@ -344,12 +364,12 @@ func (c *Counter[P, R, S]) count(r *round[P, R, S], path P) Outcome[P, R] {
 
 // contests reports whether a path has just become contested.
 func (c *Counter[P, R, S]) contests(t *tally[P, R, S]) bool {
-	return c.limits.Path == 0 && t.scope == ByPath && t.Counted == contestedAfter
+	return t.scope == ByPath && t.Counted == c.limits.contestedAfter()
 }
 
 // passed reports whether an account is past a limit that halts.
 func (c *Counter[P, R, S]) passed(t *tally[P, R, S]) bool {
-	return c.limits.Path != 0 && t.limit != 0 && t.Counted > t.limit
+	return !c.limits.NoHalt && c.limits.Path != 0 && t.limit != 0 && t.Counted > t.limit
 }
 
 // halt forgets what is undecided: the one outcome that matters is known.

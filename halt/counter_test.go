@@ -149,6 +149,27 @@ func TestRounds(t *testing.T) {
 	}
 }
 
+func TestNothingToHalt(t *testing.T) {
+	for _, limit := range []int{0, 1, 3} {
+		c := NewCounter[string, string, string](Limits{Path: limit, Rule: 1, NoHalt: true})
+		var got []outcome
+		for i := range 8 {
+			state := fmt.Sprint(i)
+			c.Restored(at(time.Duration(i)*time.Second), "a", "r", state)
+			if o := c.Answer("a", state, false); o != (outcome{}) {
+				got = append(got, o)
+			}
+		}
+		var want []outcome
+		if rounds := limit + 1; limit > 0 {
+			want = []outcome{{Kind: Contested, Scope: ByPath, Path: "a", Rule: "r", LiveRestores: rounds, Limit: rounds}}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("limit %d: got %+v, want %+v", limit, got, want)
+		}
+	}
+}
+
 func TestBranchSwitchIsJudgedWhenItsRoundEnds(t *testing.T) {
 	c := newCounter(3, 10)
 	for i, path := range []string{"a", "b"} {
