@@ -64,6 +64,20 @@ func Warning(text string) string {
 	return "cage: warning: " + plain(text) + "\n"
 }
 
+// Live returns the line about something that just happened, at the local time.
+func Live(at time.Time, text string) string {
+	return "cage: " + at.Local().Format(time.TimeOnly) + " " + plain(text) + "\n"
+}
+
+// Line says in some words what was changed, and what became of it.
+func (c Change) Line() string {
+	text := string(c.Outcome) + " " + string(c.Kind) + " " + Quote(c.Bytes()) + " (" + c.why() + ")"
+	if c.ErrorCode != nil {
+		text += " " + plain(*c.ErrorCode)
+	}
+	return text
+}
+
 // TrappedLine says that a signal, as in SIGTERM, ended the session.
 func TrappedLine(signal string) string {
 	return "cage: trapped " + plain(signal) + ": ending the command, then a last check of every protected file\n"

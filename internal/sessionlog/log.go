@@ -5,7 +5,7 @@
 //
 // A log never fails a session. What could not be written is remembered and
 // told by [Log.Err]. The file stops growing at 16 MiB, and its last line then
-// says so.
+// says so. Who follows the log has every line, or is told how many are missing.
 package sessionlog
 
 import (
@@ -45,6 +45,8 @@ type Log struct {
 	logger zerolog.Logger // writes to line
 	full   bool
 	err    error
+
+	followers []*follower
 }
 
 // Create makes a new log in dir, readable and writable by its owner only, and
@@ -119,7 +121,19 @@ func (l *Log) Discard() error { return errors.Join(l.Close(), os.Remove(l.path))
 func (l *Log) emit(event string, fields func(*zerolog.Event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file == nil || l.full {
+	if l.file == nil {
+		return
+	}
+	l.render(event, fields)
+	for _, f := range l.followers {
+		l.tell(f)
+	}
+	l.append()
+}
+
+// append adds the line to the file, or says there that it is full.
+func (l *Log) append() {
+	if l.full {
 		return
 	}
 	size, err := l.size()
@@ -127,7 +141,6 @@ func (l *Log) emit(event string, fields func(*zerolog.Event)) {
 		l.remember(err)
 		return
 	}
-	l.render(event, fields)
 	if size+int64(l.line.Len())+lastLine > l.limit {
 		l.full = true
 		l.render("log_full", func(e *zerolog.Event) { e.Int64("limit_bytes", l.limit) })
