@@ -1,0 +1,282 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+type program struct {
+	process Process
+	pidfd   *os.File
+	exited  chan struct{}
+	gone    chan struct{}
+	once    sync.Once
+	// ending is closed by Close.
+	ending  chan struct{}
+	running sync.WaitGroup
+
+	mu sync.Mutex
+	// seen are those that the last listing showed, told those that took SIGTERM.
+	seen map[ID]bool
+	told map[ID]bool
+}
+
+// Attach finds the process that has this number now and holds on to it, so that
+// no other one is ever taken for it. It returns ErrGone, ErrAncestor, ErrThread
+// or ErrNoAttach, and EPERM, wrapped, for a process that may not be signalled.
+func Attach(pid int) (Program, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return nil, ErrGone
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
+		return nil, ErrThread
+	case err != nil:
+		return nil, fmt.Errorf("%w (%w)", ErrNoAttach, err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // so that waiting for it takes no thread
+		unix.Close(fd)
+		return nil, fmt.Errorf("holding on to process %d: %w", pid, err)
+	}
+	p := &program{
+		pidfd: os.NewFile(uintptr(fd), "pidfd"), exited: make(chan struct{}), gone: make(chan struct{}), ending: make(chan struct{}),
+		seen: make(map[ID]bool), told: make(map[ID]bool),
+	}
+	if err := p.identify(pid, fd); err != nil {
+		p.pidfd.Close()
+		return nil, err
+	}
+	p.running.Go(p.wait)
+	return p, nil
+}
+
+// identify fills in who the process is. It was the one that the descriptor names
+// all the time if that takes a signal afterwards.
+func (p *program) identify(pid, fd int) error {
+	s, err := readStat(pid)
+	if err != nil {
+		return err
+	}
+	err = unix.PidfdSendSignal(fd, 0, nil, 0)
+	if errors.Is(err, unix.ESRCH) || err == nil && !s.live() {
+		return ErrGone
+	}
+	if err != nil {
+		return fmt.Errorf("signalling process %d: %w", pid, err)
+	}
+	above, err := Ancestors()
+	if err != nil {
+		return err
+	}
+	if above[pid] {
+		return ErrAncestor
+	}
+	p.process = s.process()
+	p.seen[p.process.ID] = true
+	return nil
+}
+
+// wait waits for the end of the process, which makes its descriptor readable
+// (pidfd_open(2)).
+func (p *program) wait() {
+	conn, err := p.pidfd.SyscallConn()
+	if err != nil {
+		return // closed
+	}
+	ended := false
+	err = conn.Read(func(fd uintptr) bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		ended = n > 0
+		return ended || err != nil && !errors.Is(err, unix.EINTR)
+	})
+	if err == nil && ended {
+		close(p.exited)
+	}
+}
+
+func (p *program) Process() Process        { return p.process }
+func (p *program) Exited() <-chan struct{} { return p.exited }
+func (p *program) Gone() <-chan struct{}   { return p.gone }
+
+func (p *program) Close() error {
+	close(p.ending)
+	err := p.pidfd.Close()
+	p.running.Wait()
+	return err
+}
+
+// Processes follows a parent only if it is still the same process after the
+// whole table was read: then it was all the time.
+func (p *program) Processes() ([]Process, error) {
+	all, err := table()
+	if err != nil {
+		return nil, err
+	}
+	above := ancestors(all)
+	children := make(map[int][]stat)
+	for _, s := range all {
+		children[s.parent] = append(children[s.parent], s)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var tree []stat
+	listed := make(map[ID]bool)
+	add := func(s stat) {
+		if id := s.process().ID; s.live() && !above[s.pid] && !listed[id] {
+			listed[id] = true
+			tree = append(tree, s)
+		}
+	}
+	if s, ok := all[p.process.PID]; ok && s.start == p.process.Start {
+		add(s)
+	}
+	for id := range p.seen {
+		if s, ok := all[id.PID]; ok && s.start == id.Start {
+			add(s)
+		}
+	}
+	for i := 0; i < len(tree); i++ {
+		if below := children[tree[i].pid]; len(below) > 0 && tree[i].unchanged() {
+			for _, s := range below {
+				add(s)
+			}
+		}
+	}
+	p.seen = listed
+	processes := make([]Process, len(tree))
+	for i, s := range tree {
+		processes[i] = s.process()
+	}
+	return processes, nil
+}
+
+func (p *program) Terminate() int {
+	processes, err := p.Processes()
+	if err != nil {
+		return 0 // Kill lists again
+	}
+	p.mu.Lock()
+	for _, one := range processes {
+		if one.Signal(unix.SIGTERM) == nil {
+			p.told[one.ID] = true
+		}
+	}
+	count := len(p.told)
+	p.mu.Unlock()
+	for _, one := range processes {
+		_ = one.Continue() // one that has ended needs none
+	}
+	p.running.Go(func() { p.lookOut(processes) })
+	return count
+}
+
+// lookOut looks whether those who were asked to end have, and whether they left
+// others, until nobody is left.
+func (p *program) lookOut(processes []Process) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		if !anyAlive(processes) {
+			var err error
+			if processes, err = p.Processes(); err == nil && len(processes) == 0 {
+				p.setGone()
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-p.gone:
+			return
+		case <-p.ending:
+			return
+		}
+	}
+}
+
+func anyAlive(processes []Process) bool {
+	for _, one := range processes {
+		if one.Alive() {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *program) setGone() { p.once.Do(func() { close(p.gone) }) }
+
+func (p *program) Kill(patience time.Duration) Killed {
+	var result Killed
+	hit := make(map[ID]bool)
+	for progress := time.Now(); ; {
+		processes, err := p.freeze()
+		if err == nil && len(processes) == 0 {
+			p.setGone()
+			result.Proved = true
+			return result
+		}
+		taken, fresh := killEach(processes, hit)
+		result.Count += len(taken)
+		result.Untold += p.untold(taken)
+		switch {
+		case fresh:
+			progress = time.Now()
+		case time.Since(progress) >= patience:
+			result.Survivors = processes
+			return result
+		case err != nil:
+			time.Sleep(longPause)
+		}
+		waitGone(idsOf(processes), longPause)
+	}
+}
+
+// freezeRounds bounds how often a tree is listed to stop who is new in it.
+const freezeRounds = 100
+
+// freeze lists the processes, stopped as far as that can be: one that is makes
+// no children, and those that it has keep their parent. It stops until a
+// listing shows nobody new.
+func (p *program) freeze() (processes []Process, err error) {
+	stopped := make(map[ID]bool)
+	for range freezeRounds {
+		if processes, err = p.Processes(); err != nil {
+			return nil, err
+		}
+		news := false
+		for _, one := range processes {
+			if !stopped[one.ID] && one.Signal(unix.SIGSTOP) == nil {
+				stopped[one.ID], news = true, true
+			}
+		}
+		if !news {
+			break
+		}
+	}
+	return processes, nil
+}
+
+// untold counts the processes that Terminate did not reach.
+func (p *program) untold(ids []ID) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	count := 0
+	for _, id := range ids {
+		if !p.told[id] {
+			count++
+		}
+	}
+	return count
+}
+
+func idsOf(processes []Process) []ID {
+	ids := make([]ID, len(processes))
+	for i, one := range processes {
+		ids[i] = one.ID
+	}
+	return ids
+}
