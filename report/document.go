@@ -323,7 +323,8 @@ type Contest struct {
 
 // Lifetime says how the processes of the run were ended.
 type Lifetime struct {
-	// Mode is `run`, `tree` or `leave`.
+	// Mode is `run`, `tree` or `leave`; of a watch, which starts nothing,
+	// `watched` where it may halt a program and else `none`.
 	Mode string `json:"mode"`
 	// Mechanism names what proved the end: `subreaper`, `keeper`, `cgroup` or
 	// `listing`; `none` where nothing was started.
@@ -336,6 +337,8 @@ type Lifetime struct {
 	Proved bool `json:"proved"`
 	// Survivors could not be ended.
 	Survivors List[Process] `json:"survivors"`
+	// Watched is the program of a watch, if it has one.
+	Watched *Process `json:"watched,omitempty"`
 	// Left was left alone, as Mode `leave` has it; nil where the end of the run
 	// was enforced.
 	Left *List[Process] `json:"left"`
@@ -346,6 +349,9 @@ type Lifetime struct {
 // Unresolved reports whether something lives, or may, that was to be ended.
 func (l Lifetime) Unresolved() bool { return !l.Proved && l.Left == nil }
 
+// watch reports whether it is that of a watch.
+func (l Lifetime) watch() bool { return l.Mode == "none" || l.Mode == "watched" }
+
 // Process is one process of the run.
 type Process struct {
 	PID int `json:"pid"`
@@ -355,7 +361,8 @@ type Process struct {
 
 // Hygiene says what of the caller's state reached the command.
 type Hygiene struct {
-	// Environment is `inherit`, `passthrough` or `allowlist`.
+	// Environment is `inherit`, `passthrough` or `allowlist`; `none` without a
+	// command.
 	Environment string `json:"environment"`
 	// DroppedEnv are names of variables, never values.
 	DroppedEnv List[string] `json:"dropped_env"`

@@ -9,6 +9,8 @@ type LimitFacts struct {
 	// and is empty also where there is nothing to push.
 	Pushes   bool
 	Unjudged string
+	// NoCommand says that it was a watch, and Program that it could halt one.
+	NoCommand, Program bool
 	// Skipped are directories that the scan for names could not enter, as
 	// bytes.
 	Skipped []string
@@ -22,10 +24,8 @@ func Limits(f LimitFacts) []string {
 		"Reads are not seen: a secret can be read and sent away.",
 		"Network and API effects are not seen.",
 		"Paths outside the protected set are not checked, and neither are the git directories of nested repositories.",
-		"Nobody's edits are told apart: a person's change to a protected file is undone like the command's.",
-		"Work handed to something outside the run, such as a tmux server, systemd-run or a container engine, is not seen and not ended.",
-		"The command runs as the same user and can attack the cage, its state and this report, which is a local record and no attestation.",
 	}
+	limits = append(limits, f.others()...)
 	switch {
 	case f.Pushes:
 		limits = append(limits, "Pushes are judged where git runs the session's hook: --no-verify, core.hooksPath on the command line, a cleared environment, another client or another clone goes past it.")
@@ -36,6 +36,26 @@ func Limits(f LimitFacts) []string {
 		limits = append(limits, "Not scanned for protected names, because it could not be entered: "+Quote(dir)+".")
 	}
 	return limits
+}
+
+// others says what is open towards those who change files.
+func (f LimitFacts) others() []string {
+	if !f.NoCommand {
+		return []string{
+			"Nobody's edits are told apart: a person's change to a protected file is undone like the command's.",
+			"Work handed to something outside the run, such as a tmux server, systemd-run or a container engine, is not seen and not ended.",
+			"The command runs as the same user and can attack the cage, its state and this report, which is a local record and no attestation.",
+		}
+	}
+	reach := "Nothing is ended: a program that changes a file again and again goes on, and the file is put back after pauses."
+	if f.Program {
+		reach = "A halt reaches what a listing shows of the program's processes: what had left its tree before is not ended."
+	}
+	return []string{
+		"Nobody's edits are told apart: a person's change to a protected file is undone like a program's.",
+		reach,
+		"Programs of the same user can end the watch, and attack it, its state and this report, which is a local record and no attestation.",
+	}
 }
 
 func (f LimitFacts) reach() string {

@@ -21,6 +21,9 @@ type Start struct {
 	Setting  string
 	// Log is the path of the session log, empty if there is none.
 	Log string
+	// Watched is the program that a watch lasts as long as; nil where there is
+	// none.
+	Watched *Process
 }
 
 // Line returns the start line, and a second one where events are missing.
@@ -32,6 +35,9 @@ func (s Start) Line() string {
 	}
 	if s.ReportOnly {
 		b.WriteString("; report only, nothing is restored")
+	}
+	if s.Watched != nil {
+		fmt.Fprintf(&b, "; until process %d (%s) ends", s.Watched.PID, plain(s.Watched.Name))
 	}
 	b.WriteByte('\n')
 	if s.Degraded != "" {

@@ -132,7 +132,10 @@ func (s *summary) halt() {
 	if h == nil {
 		return
 	}
-	const ended = "; the command was ended"
+	ended := "; the command was ended"
+	if s.d.Lifetime.Watched != nil {
+		ended = "; the program was ended"
+	}
 	where := Quote(h.Bytes())
 	var why string
 	switch h.Scope {
@@ -269,7 +272,11 @@ func (s *summary) facts() {
 		s.line(label("live restores"), fmt.Sprint(w.LiveRestores))
 	}
 	if len(w.Contested) > 0 {
-		s.line(label("contested"), quoteAll(sortedUnique(w.Contested))+" (left alone until the exit)")
+		how := " (left alone until the exit)"
+		if s.d.Lifetime.watch() {
+			how = " (put back after pauses)"
+		}
+		s.line(label("contested"), quoteAll(sortedUnique(w.Contested))+how)
 	}
 	if w.Overflows > 0 {
 		s.line(label("events lost"), count(w.Overflows, "time", "times")+"; everything was compared again each time")
@@ -422,7 +429,7 @@ func (s *summary) hints() {
 	}
 	if len(s.d.Lifetime.Survivors) > 0 {
 		s.hint("still alive: they survived SIGKILL; end them as their owner, or restart what they wait for")
-	} else if s.d.Lifetime.Unresolved() {
+	} else if s.d.Lifetime.Unresolved() && !s.d.Lifetime.watch() {
 		s.hint("maybe alive: the cage lost sight of the command's processes; those it started have GANTRY_CAGE_SESSION=" +
 			plain(s.d.Session.ID) + " in their environment")
 	}

@@ -20,7 +20,7 @@ func (s *session) report() *report.Document {
 	rows := s.guard.Rows()
 	s.noteSkipped(s.guard.Denied())
 	d := &report.Document{
-		Command:        s.Command[0],
+		Command:        s.commandName(),
 		Root:           s.layout.Root,
 		RevertMode:     s.revertMode(),
 		MaxFileBytes:   s.Limits.FileBytes,
@@ -36,10 +36,11 @@ func (s *session) report() *report.Document {
 		Session:   report.NewSession(s.id, s.started, time.Now()),
 		Contests:  s.contestRows(rows),
 		Lifetime:  s.lifetime(),
-		Hygiene:   report.Hygiene{Environment: s.Environment.Policy.String(), DroppedEnv: s.droppedEnv, Terminal: "foreground"},
+		Hygiene:   s.hygiene(),
 		Resources: report.Resources{Mode: "off"},
 		Limits: report.Limits(report.LimitFacts{
 			Watch: !s.NoWatch, ReportOnly: s.ReportOnly, Pushes: s.unguarded == nil, Unjudged: s.unjudged(), Skipped: displayAll(s.layout, s.skipped),
+			NoCommand: s.watching != nil, Program: s.program() != nil,
 		}),
 	}
 	d.Recovery = s.recovered
@@ -104,7 +105,18 @@ func (s *session) contestRows(rows []guard.Row) []report.Contest {
 	return contests
 }
 
+// hygiene says what of the caller's state reached the command, if there was one.
+func (s *session) hygiene() report.Hygiene {
+	if s.watching != nil {
+		return report.Hygiene{Environment: "none", Terminal: "none"}
+	}
+	return report.Hygiene{Environment: s.Environment.Policy.String(), DroppedEnv: s.droppedEnv, Terminal: "foreground"}
+}
+
 func (s *session) lifetime() report.Lifetime {
+	if s.watching != nil {
+		return s.watchLifetime()
+	}
 	l := report.Lifetime{
 		Mode: s.Lifetime.String(), Mechanism: s.mechanism(), Ended: s.ended.Count,
 		Proved: s.run == nil || s.ended.Proved, Gaps: spawn.Gaps(s.Lifetime),

@@ -131,9 +131,11 @@ func (s *session) startJournalist() {
 				return
 			case <-first.C:
 				// What descends from the command is too young to be listed.
-				s.refreshJournal([]proc.Process{{ID: s.run.Command()}}, nil)
+				if s.run != nil {
+					s.refreshJournal([]proc.Process{{ID: s.run.Command()}}, nil)
+				}
 			case <-ticker.C:
-				s.refreshJournal(last.take(s.run.Processes))
+				s.refreshJournal(s.journalled(&last))
 			case e := <-j.amended:
 				if err := s.journal.Amend(e); err != nil {
 					s.log.WatchError(err)

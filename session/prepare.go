@@ -62,6 +62,9 @@ func (s *session) prepare(ctx context.Context) error {
 	if s.reaper, err = proc.NewReaper(); err != nil {
 		return fmt.Errorf("take charge of child processes: %w", err)
 	}
+	if err := s.attach(); err != nil {
+		return err
+	}
 	env := variables(s.Env)
 	broken := s.survey(ctx, s.dir, env["PATH"])
 	if !s.standAsNoted(broken != nil) && broken != nil {
@@ -321,6 +324,9 @@ func (s *session) arm(startRefs gitrepo.Refs) {
 		Path: firstSet(s.ContestLimit, s.plan.ContestLimit, defaultContestLimit),
 		Rule: firstSet(s.RuleContestLimit, s.plan.RuleContestLimit, defaultRuleContestLimit),
 	}
+	if s.tree() == nil && s.watching != nil {
+		s.contestLimits.Rule, s.contestLimits.NoHalt = 0, true
+	}
 	s.contests = newContests(s.contestLimits, s.historyFromNow(), startRefs, s.act)
 }
 
@@ -362,6 +368,7 @@ func (s *session) openLog() error {
 		return refusal(codeHost, "set TMPDIR to a directory outside the root that you can write", err)
 	}
 	s.spare(s.layout, s.log.Path())
+	s.follow()
 	return nil
 }
 
@@ -376,8 +383,8 @@ func (s *session) announce() {
 	lines.WriteString(s.startLine().Line())
 	s.Messages.Write(lines.Bytes()) // nobody to tell if it fails
 	s.log.SessionStart(sessionlog.Start{
-		Session: s.id, Root: s.layout.Root, Command: s.Command[0], RevertMode: s.revertMode(),
-		ProtectedFiles: s.manifest.Len(), Watch: !s.NoWatch,
+		Session: s.id, Root: s.layout.Root, Command: s.commandName(), RevertMode: s.revertMode(),
+		ProtectedFiles: s.manifest.Len(), Watch: !s.NoWatch, Watched: s.watchedProcess(),
 	})
 	if s.recovered != nil && !s.recovered.Lost && !s.ReportOnly {
 		s.log.Recovered(s.recovered.Session, s.recovered.Restored, s.recovered.ProcessesEnded)
@@ -395,7 +402,7 @@ func (s *session) recoveredLine() string {
 
 func (s *session) startLine() report.Start {
 	start := report.Start{
-		ProtectedFiles: s.manifest.Len(), ReportOnly: s.ReportOnly, Log: s.log.Path(),
+		ProtectedFiles: s.manifest.Len(), ReportOnly: s.ReportOnly, Log: s.log.Path(), Watched: s.watchedProcess(),
 	}
 	if !s.NoWatch {
 		start.Interval = s.Interval

@@ -26,6 +26,7 @@ type pushes struct {
 var (
 	errOutsideGit = errors.New("there is no repository")
 	errReportOnly = errors.New("the run only reports")
+	errNoCommand  = errors.New("there is no command that could be led to the session's hook")
 	errOldGit     = errors.New("git does not take the setting that leads it to the session's hook; git 2.31 and later do")
 )
 
@@ -34,7 +35,7 @@ var (
 // the command runs.
 func (s *session) guardPushes(ctx context.Context) {
 	s.unguarded = s.tryGuardPushes(ctx)
-	if s.unguarded != nil && s.repo != nil && !s.ReportOnly {
+	if s.unguarded != nil && s.repo != nil && !s.ReportOnly && s.watching == nil {
 		s.warnings = append(s.warnings, "pushes are not judged: "+s.unguarded.Error())
 	}
 }
@@ -48,8 +49,11 @@ func (s *session) tryGuardPushes(ctx context.Context) error {
 		return err
 	}
 	s.judge = pushguard.Judge{Repo: s.repo, Plan: s.plan, Start: start}
-	if s.ReportOnly {
+	switch {
+	case s.ReportOnly:
 		return errReportOnly
+	case s.watching != nil:
+		return errNoCommand
 	}
 	program, err := os.Executable()
 	if err != nil {

@@ -11,6 +11,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -81,27 +82,33 @@ type Refusal = report.Refusal
 // command is ended with everything it started, and restored is all the same.
 func Run(ctx context.Context, o Options) (*report.Document, error) {
 	s := &session{Options: o, started: time.Now(), signals: listen(o.Stdin), console: console.Open(o.Stdin, o.Stdout, o.Stderr)}
+	return s.conduct(ctx)
+}
+
+// conduct runs a session from its preparation to its report.
+func (s *session) conduct(ctx context.Context) (*report.Document, error) {
 	defer s.signals.stop()
 	defer s.putTerminalInOrder()
 	defer s.close()
 	start, begun := s.signals.beforeCommand(ctx)
 	err := s.prepare(start)
 	if sig := begun(); sig != nil {
-		err = interrupted(signalName(sig))
+		err = s.interrupted(signalName(sig))
 	} else if ctx.Err() != nil {
-		err = interrupted("the order to end")
+		err = s.interrupted("the order to end")
 	}
 	if err != nil {
 		refusal := s.refuse(err)
-		io.WriteString(o.Messages, s.recoveredLine()) // nobody to tell if it fails
+		io.WriteString(s.Messages, s.recoveredLine()) // nobody to tell if it fails
 		s.writeFailure(refusal)
+		_ = s.unfollow() // the refusal itself is told
 		if s.log != nil {
 			s.log.Discard()
 		}
 		return nil, refusal
 	}
 	doc := s.execute(ctx)
-	return doc, s.writeReport(doc)
+	return doc, errors.Join(s.writeReport(doc), s.unfollow())
 }
 
 // session is the state of one run.
@@ -112,6 +119,8 @@ type session struct {
 	started time.Time
 	signals *signals
 	console *console.Console
+	// watching is nil where the session has a command.
+	watching *watching
 
 	reportFile *reportFile
 	ground
@@ -125,7 +134,7 @@ type session struct {
 	supervision
 }
 
-// execute starts the command, supervises it to its end, sweeps and reports.
+// execute starts the command, if there is one, supervises it to its end, sweeps and reports.
 func (s *session) execute(order context.Context) *report.Document {
 	ctx := context.WithoutCancel(order)
 	loop, stopLoop := context.WithCancel(ctx)
@@ -167,6 +176,9 @@ func (s *session) close() {
 		s.log.Close()
 	}
 	s.reportFile.close()
+	if program := s.program(); program != nil {
+		program.Close()
+	}
 	s.closeJournal()
 	if s.watcher != nil {
 		s.watcher.Close() // last, because the kernel takes its time over it

@@ -107,9 +107,14 @@ func first(orders, keys <-chan os.Signal) os.Signal {
 	}
 }
 
-// interrupted is the refusal of a session that was ended before its command.
-func interrupted(by string) error {
-	return refusal(codeInterrupted, "start it again", fmt.Errorf("%s came before the command was started", by))
+// interrupted is the refusal of a session that was ended before its command, or
+// of a watch before it began.
+func (s *session) interrupted(by string) error {
+	when := "before the command was started"
+	if s.watching != nil {
+		when = "before the watch had begun"
+	}
+	return refusal(codeInterrupted, "start it again", fmt.Errorf("%s came %s", by, when))
 }
 
 func signalName(sig os.Signal) string {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"cage/halt"
 	"cage/internal/proc"
@@ -48,20 +49,30 @@ type supervision struct {
 // does meanwhile. Ordered, when that is closed, ends the command.
 func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 	defer s.contests.close()
-	if s.startErr = s.startCommand(); s.startErr != nil {
-		return
+	if s.watching == nil {
+		if s.startErr = s.startCommand(); s.startErr != nil {
+			return
+		}
+	}
+	s.ending, s.hurry = make(chan halt.Ended, 1), make(chan struct{})
+	if s.Bell {
+		s.bell = newBell(s.Messages)
 	}
 	s.startJournalist()
 	defer s.stopJournalist()
 	s.console.Hold()
 	defer s.console.Release()
+	programExited := s.programExited()
 	for !s.over {
 		select {
-		case exit := <-s.run.Exited():
+		case exit := <-s.commandExited():
 			s.exit = &exit
 			s.endOrLeave()
-		case sig := <-s.run.Stopped():
+		case sig := <-s.commandStopped():
 			s.suspend(ctx, sig)
+		case <-programExited:
+			programExited = nil
+			s.end()
 		case <-s.signals.continued:
 			s.catchUpAfterStop(ctx)
 		case s.ended = <-s.ending:
@@ -90,10 +101,25 @@ func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 // takeLastExit takes the command's exit where the end of the tree overtook it.
 func (s *session) takeLastExit() {
 	select {
-	case exit := <-s.run.Exited():
+	case exit := <-s.commandExited():
 		s.exit = &exit
 	default:
 	}
+}
+
+// commandExited and commandStopped are those of the command; a watch has none.
+func (s *session) commandExited() <-chan proc.Exit {
+	if s.run == nil {
+		return nil
+	}
+	return s.run.Exited()
+}
+
+func (s *session) commandStopped() <-chan syscall.Signal {
+	if s.run == nil {
+		return nil
+	}
+	return s.run.Stopped()
 }
 
 // sessionVariable names the session to everything that it runs.
@@ -117,10 +143,6 @@ func (s *session) startCommand() error {
 		return err
 	}
 	s.run = run
-	s.ending, s.hurry = make(chan halt.Ended, 1), make(chan struct{})
-	if s.Bell {
-		s.bell = newBell(s.Messages)
-	}
 	return nil
 }
 
@@ -163,15 +185,25 @@ func (s *session) strays() []proc.Process {
 	return strays
 }
 
-// end ends the tree, once, beside the supervision, so that restoring goes on.
+// end ends the session, and what its command left before. A watch, which started
+// nothing, is over at once, unless it is halting its program.
 func (s *session) end() {
+	if s.watching != nil {
+		s.over = s.over || !s.endingStarted
+		return
+	}
+	s.endTree(s.run)
+}
+
+// endTree ends a tree, once, beside the supervision, so that restoring goes on.
+func (s *session) endTree(tree halt.Tree) {
 	if s.endingStarted {
 		return
 	}
 	s.endingStarted, s.cutShort = true, s.exit == nil
 	go func() {
-		ended := halt.End(s.run, s.Grace, s.hurry)
-		if !ended.Proved {
+		ended := halt.End(tree, s.Grace, s.hurry)
+		if !ended.Proved && s.watching == nil {
 			s.endStrays(&ended)
 		}
 		s.ending <- ended
@@ -240,7 +272,7 @@ func (s *session) act(o outcome) {
 		})
 	case halt.Contested:
 		s.contested = append(s.contested, o.Path)
-		s.guard.Concede(o.Path)
+		s.spareContested(o.Path)
 		s.log.Contested(display(s.layout, o.Path), o.Rule, o.LiveRestores)
 		s.bell.ring()
 	}
@@ -249,12 +281,20 @@ func (s *session) act(o outcome) {
 // halt ends the command because it fights. That the ground moved is a halt also
 // where only the last sweep sees it; of anything else there is nothing left to
 // end by then.
+//
+// A watch without a program ends where the ground moved: what it is to guard is
+// not there any more.
 func (s *session) halt(h report.Halt) {
-	if s.halted != nil || !s.live() || s.run == nil || s.over && h.Scope != report.HaltGround {
-		return
+	tree, ground := s.tree(), h.Scope == report.HaltGround
+	switch {
+	case s.halted != nil || !s.live() || s.startErr != nil:
+	case s.over && (!ground || s.watching != nil):
+	case tree != nil:
+		s.halted = &h
+		s.log.Halt(h)
+		s.bell.ring()
+		s.endTree(tree)
+	case ground:
+		s.end()
 	}
-	s.halted = &h
-	s.log.Halt(h)
-	s.bell.ring()
-	s.end()
 }

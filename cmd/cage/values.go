@@ -62,6 +62,21 @@ func (c *optionalCount) Set(text string) error {
 	return err
 }
 
+// processNumber is the number of a process; 0 for none.
+type processNumber int
+
+func (p *processNumber) String() string { return "" }
+func (p *processNumber) Type() string   { return "n" }
+func (p *processNumber) takes() string  { return "the number of a process, 1 or more" }
+func (p *processNumber) Set(text string) error {
+	n, err := digits(text, 31)
+	if err != nil || n < 1 {
+		return errors.New(p.takes())
+	}
+	*p = processNumber(n)
+	return nil
+}
+
 // longest bounds every duration: what waits longer waits for ever.
 const longest = 24 * time.Hour
 

@@ -25,6 +25,8 @@ type Start struct {
 	ProtectedFiles int
 	// Watch is false where there is one check at the exit only.
 	Watch bool
+	// Watched is the program that a watch may halt; nil where there is none.
+	Watched *report.Process
 }
 
 // PushedPath is a protected path that a refused push would have published.
@@ -42,6 +44,9 @@ func (l *Log) SessionStart(s Start) {
 		e.Str("revert_mode", string(s.RevertMode)).
 			Int("protected_files", s.ProtectedFiles).
 			Bool("watch", s.Watch)
+		if s.Watched != nil {
+			e.Int("watched_pid", s.Watched.PID)
+		}
 	})
 }
 

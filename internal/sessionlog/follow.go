@@ -2,9 +2,9 @@ package sessionlog
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -28,13 +28,17 @@ type follower struct {
 // Follow has every later event written to out as well, a line at a time, by a
 // goroutine of its own: a terminal that was stopped or a pipe that nobody reads
 // keeps nobody waiting. What is too much for it is counted, and told with
-// `lines_lost` once it takes lines again. Release ends it.
-func (l *Log) Follow(out io.Writer) {
+// `lines_lost` once it takes lines again.
+//
+// Release ends it: it returns when out has every line, or when patience is over.
+// An error says that it has not.
+func (l *Log) Follow(out io.Writer) (release func(patience time.Duration) error) {
 	f := &follower{out: out, lines: make(chan []byte, mostWaiting), done: make(chan struct{})}
 	go f.run()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.followers = append(l.followers, f)
+	return func(patience time.Duration) error { return l.release(f, patience) }
 }
 
 func (f *follower) run() {
@@ -80,26 +84,17 @@ func lostLine(count int) []byte {
 	return l.line.Bytes()
 }
 
-// Release lets the followers go once they have every line, or when patience is
-// over. An error says that one has not.
-func (l *Log) Release(patience time.Duration) error {
+func (l *Log) release(f *follower, patience time.Duration) error {
 	l.mu.Lock()
-	followers := l.followers
-	l.followers = nil
+	l.followers = slices.DeleteFunc(l.followers, func(other *follower) bool { return other == f })
 	l.mu.Unlock()
-	over, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var errs []error
-	for _, f := range followers {
-		close(f.lines)
-		select {
-		case <-f.done:
-			errs = append(errs, f.err)
-		case <-over.Done():
-			errs = append(errs, errNotTaken)
-		}
+	close(f.lines)
+	select {
+	case <-f.done:
+		return f.err
+	case <-time.After(patience):
+		return errNotTaken
 	}
-	return errors.Join(errs...)
 }
 
 var errNotTaken = errors.New("nobody takes more of them")

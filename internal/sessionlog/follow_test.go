@@ -22,13 +22,12 @@ func TestFollowerHasWhatTheFileHasAndMore(t *testing.T) {
 	l := open(t, 1024)
 	l.Overflow() // before anybody follows
 	var raw, text bytes.Buffer
-	l.Follow(&raw)
-	l.Follow(Text{&text})
+	releaseRaw, releaseText := l.Follow(&raw), l.Follow(Text{&text})
 	const events = 100
 	for range events {
 		l.Restored(Change{Path: ".env", Kind: report.Modified, Rule: rules.Secrets}, report.OutcomeReverted)
 	}
-	if err := l.Release(patience); err != nil {
+	if err := errors.Join(releaseRaw(patience), releaseText(patience)); err != nil {
 		t.Fatal(err)
 	}
 	l.Overflow() // after everybody has gone
@@ -69,7 +68,7 @@ func TestFollowerThatIsTooSlowIsToldWhatItMissed(t *testing.T) {
 		t.Run(fmt.Sprintf("more comes: %v", more), func(t *testing.T) {
 			l := open(t, maxBytes)
 			out := &slow{let: make(chan struct{})}
-			l.Follow(out)
+			release := l.Follow(out)
 			const events = 3 * mostWaiting
 			sent := events
 			for range events {
@@ -83,7 +82,7 @@ func TestFollowerThatIsTooSlowIsToldWhatItMissed(t *testing.T) {
 				sent++
 			}
 			close(out.let)
-			if err := l.Release(patience); err != nil {
+			if err := release(patience); err != nil {
 				t.Fatal(err)
 			}
 			had, lost := 0, 0
@@ -111,7 +110,7 @@ func TestFollowerThatIsTooSlowIsToldWhatItMissed(t *testing.T) {
 func TestFollowerThatIsGoneIsToldOf(t *testing.T) {
 	l := open(t, maxBytes)
 	read, write := io.Pipe()
-	l.Follow(write)
+	release := l.Follow(write)
 	l.Overflow()
 	line := make([]byte, 1)
 	if _, err := read.Read(line); err != nil {
@@ -122,7 +121,7 @@ func TestFollowerThatIsGoneIsToldOf(t *testing.T) {
 	for range 2 * mostWaiting {
 		l.Overflow()
 	}
-	if err := l.Release(patience); !errors.Is(err, gone) {
+	if err := release(patience); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
 	if err := l.Err(); err != nil {
@@ -132,15 +131,13 @@ func TestFollowerThatIsGoneIsToldOf(t *testing.T) {
 
 func TestReleaseWaitsForNobodyForEver(t *testing.T) {
 	l := open(t, maxBytes)
-	first, second := &slow{let: make(chan struct{})}, &slow{let: make(chan struct{})}
-	l.Follow(first)
-	l.Follow(second)
+	out := &slow{let: make(chan struct{})}
+	release := l.Follow(out)
 	l.Overflow()
-	if err := l.Release(time.Millisecond); !errors.Is(err, errNotTaken) {
+	if err := release(time.Millisecond); !errors.Is(err, errNotTaken) {
 		t.Errorf("got %v", err)
 	}
-	close(first.let)
-	close(second.let)
+	close(out.let)
 }
 
 func TestText(t *testing.T) {
@@ -165,9 +162,9 @@ func TestText(t *testing.T) {
 	} {
 		l := open(t, maxBytes)
 		var out bytes.Buffer
-		l.Follow(Text{&out})
+		release := l.Follow(Text{&out})
 		tt.emit(l)
-		if err := l.Release(patience); err != nil {
+		if err := release(patience); err != nil {
 			t.Error(err)
 		}
 		want := ""
