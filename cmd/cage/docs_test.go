@@ -139,6 +139,7 @@ func TestFlagsAreExplained(t *testing.T) {
 	var code int
 	for name, command := range map[string]*cobra.Command{
 		"docs/cage-run.md":     newRun(spawn.Stage{}, &code),
+		"docs/cage-watch.md":   newWatch(&code),
 		"docs/cage-check.md":   newCheck(&code),
 		"docs/cage-suggest.md": newSuggest(),
 	} {
