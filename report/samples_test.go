@@ -109,6 +109,14 @@ func bookkeeping() report.Change {
 	}
 }
 
+// asWatch makes a session one without a command.
+func asWatch(d *report.Document) {
+	d.Command, d.CommandExitCode = "", nil
+	d.Lifetime = report.Lifetime{Mode: "none", Mechanism: "none", Proved: true}
+	d.Hygiene = report.Hygiene{Environment: "none", Terminal: "none"}
+	d.Limits = report.Limits(report.LimitFacts{Watch: true, NoCommand: true})
+}
+
 func samples() []sample {
 	return []sample{
 		{"uneventful", uneventful()},
@@ -248,6 +256,24 @@ func samples() []sample {
 				report.NameOf("/a/1"), report.NameOf("/b/1"), report.NameOf("/b/2"), report.NameOf("/c/1"), report.NameOf("/d e\n/1"),
 			}
 		}, 15)},
+		{"watched", with(func(d *report.Document) {
+			asWatch(d)
+			d.Changes = []report.Change{dotenv()}
+			d.Watch.LiveRestores, d.Watch.RuleContestLimit, d.Watch.Contested = 14, 0, []string{".env"}
+			d.TrappedSignal = new("SIGTERM")
+		}, 0)},
+		{"watched_program", with(func(d *report.Document) {
+			asWatch(d)
+			d.Command = "node"
+			d.Lifetime = report.Lifetime{
+				Mode: "watched", Mechanism: "listing", Ended: 3, Watched: &report.Process{PID: 4711, Name: "node"},
+				Survivors: []report.Process{{PID: 4720, Name: "sudo"}},
+			}
+			d.Limits = report.Limits(report.LimitFacts{Watch: true, NoCommand: true, Program: true})
+			d.Changes = []report.Change{dotenv()}
+			d.Watch.LiveRestores = 14
+			d.Watch.Halt = &report.Halt{Scope: report.HaltPath, Name: report.NameOf(".env"), Rule: rules.Secrets, LiveRestores: 4, Limit: 3}
+		}, 0)},
 		{"lossy", with(func(d *report.Document) { d.Watch.Overflows = 1 }, 0)},
 		{"hostile_names", with(func(d *report.Document) {
 			for _, raw := range []string{

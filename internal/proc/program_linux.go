@@ -62,19 +62,19 @@ func (p *program) identify(pid, fd int) error {
 	if err != nil {
 		return err
 	}
-	err = unix.PidfdSendSignal(fd, 0, nil, 0)
-	if errors.Is(err, unix.ESRCH) || err == nil && !s.live() {
-		return ErrGone
-	}
-	if err != nil {
-		return fmt.Errorf("signalling process %d: %w", pid, err)
-	}
 	above, err := Ancestors()
 	if err != nil {
 		return err
 	}
 	if above[pid] {
 		return ErrAncestor
+	}
+	err = unix.PidfdSendSignal(fd, 0, nil, 0)
+	if errors.Is(err, unix.ESRCH) || err == nil && !s.live() {
+		return ErrGone
+	}
+	if err != nil {
+		return fmt.Errorf("signalling process %d: %w", pid, err)
 	}
 	p.process = s.process()
 	p.seen[p.process.ID] = true
