@@ -86,6 +86,8 @@ type Sealed struct {
 	// Err says why the version could not be copied. It then lies at Place, or
 	// is lost where Place is empty.
 	Err error
+	// Quarantined is the name that it had in the quarantine.
+	Quarantined string
 }
 
 // Keeper looks after the displaced versions of one session.

@@ -18,6 +18,8 @@ import (
 	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
+
+	"golang.org/x/sys/unix"
 )
 
 // patience bounds every wait; it is far above anything that works.
@@ -500,3 +502,5 @@ func TestIdentityOfALargeVersion(t *testing.T) {
 		t.Errorf("sealed as %+v", sealed)
 	}
 }
+
+func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }

@@ -55,13 +55,13 @@ func pruneSession(root *os.Root, session string) {
 // hexadecimal digits.
 func sessionName(name string) bool { return len(name) == 16 && isHex(name) }
 
-// storedName reports whether a file has a name that a Keeper gives: an address,
-// or that of a copy which was interrupted.
+// storedName reports whether a file has a name that a Keeper or a Ledger gives:
+// an address, that of an index, or that of a copy which was interrupted.
 func storedName(name string) bool {
 	if number, ok := strings.CutPrefix(name, incoming); ok {
 		return number != "" && strings.Trim(number, "0123456789") == ""
 	}
-	return len(name) == 64 && isHex(name)
+	return name == IndexName || len(name) == 64 && isHex(name)
 }
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

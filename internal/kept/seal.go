@@ -20,7 +20,7 @@ var errTakenAway = errors.New("keep a displaced version: somebody took it out of
 // wait: somebody still writes it, or nothing takes a copy of it now. At the end
 // it is taken as it is.
 func (k *Keeper) seal(v *Version, last bool) (Sealed, bool) {
-	s := Sealed{Tag: v.Tag, Path: v.Path, Info: v.Info, Came: v.came}
+	s := Sealed{Tag: v.Tag, Path: v.Path, Info: v.Info, Came: v.came, Quarantined: v.Quarantined}
 	switch {
 	case v.Content != nil:
 		return s, k.sealContent(v.Content, &s) || last

@@ -39,6 +39,18 @@ func (k *Keeper) storeHomeless(write func(io.Writer) error) (place string, err e
 // store writes a file into a folder, which is made if it is not there, under
 // the address of its content, and returns its path.
 func store(folder string, write func(io.Writer) error) (place string, err error) {
+	address := blake3.New()
+	hashed := func(w io.Writer) error { return write(io.MultiWriter(w, address)) }
+	return deliver(folder, hashed, func() string {
+		var id snapshot.ID
+		address.Sum(id[:0])
+		return id.String()
+	})
+}
+
+// deliver writes a file into a folder, which is made if it is not there, and
+// gives it its name once it is whole. It returns its path.
+func deliver(folder string, write func(io.Writer) error, name func() string) (place string, err error) {
 	fail := func(err error) (string, error) {
 		return "", fmt.Errorf("keep a displaced version: %w", err)
 	}
@@ -55,16 +67,13 @@ func store(folder string, write func(io.Writer) error) (place string, err error)
 			os.Remove(temp.Name())
 		}
 	}()
-	address := blake3.New()
-	if err := write(io.MultiWriter(temp, address)); err != nil {
+	if err := write(temp); err != nil {
 		return fail(err)
 	}
 	if err := temp.Close(); err != nil {
 		return fail(err)
 	}
-	var id snapshot.ID
-	address.Sum(id[:0])
-	place = filepath.Join(folder, id.String())
+	place = filepath.Join(folder, name())
 	if err := os.Rename(temp.Name(), place); err != nil {
 		return fail(err)
 	}
