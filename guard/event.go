@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"cage/internal/gitrepo"
+	"cage/internal/kept"
 	"cage/rules"
 	"cage/snapshot"
 )
@@ -63,6 +64,13 @@ type Explained struct {
 	Unchanged bool
 }
 
+// Displaced says what a restore displaced, once nobody could change it any
+// more, and what belonged there instead: nothing is of the kind None.
+type Displaced struct {
+	Sealed   kept.Sealed
+	Baseline snapshot.State
+}
+
 // Listed says that a change was noticed and left: under a report rule, by
 // override, in a run that only reports, or because nothing was kept.
 type Listed struct {
@@ -108,6 +116,7 @@ type TooMany struct {
 
 func (Restored) isEvent()    {}
 func (Explained) isEvent()   {}
+func (Displaced) isEvent()   {}
 func (Listed) isEvent()      {}
 func (Failed) isEvent()      {}
 func (Rebased) isEvent()     {}

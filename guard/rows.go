@@ -122,6 +122,7 @@ func (g *Guard) takeSealed() {
 		if sealed.Path == row.Path && g.explain(row, sealed) {
 			continue
 		}
+		g.emit(Displaced{Sealed: sealed, Baseline: g.baselineOf(sealed.Path)})
 		switch {
 		case sealed.Place != "":
 			row.addPlace(sealed.Place)
@@ -129,6 +130,15 @@ func (g *Guard) takeSealed() {
 			row.Lost++
 		}
 	}
+}
+
+// baselineOf returns what stood at a path at the baseline.
+func (g *Guard) baselineOf(p rules.Path) snapshot.State {
+	if e, known := g.Manifest.Entry(p); known {
+		return e.State
+	}
+	info, _ := g.Manifest.Directory(p)
+	return snapshot.State{Info: info}
 }
 
 func (row *Row) addPlace(place string) {

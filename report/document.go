@@ -53,6 +53,10 @@ type Document struct {
 	Lifetime  Lifetime      `json:"lifetime"`
 	Hygiene   Hygiene       `json:"hygiene"`
 	Resources Resources     `json:"resources"`
+
+	// Reviewable says that cage review knows of what was displaced. Only the
+	// summary tells.
+	Reviewable bool `json:"-"`
 }
 
 // Status is the verdict on a session.

@@ -291,7 +291,7 @@ func tags(typ reflect.Type) []string {
 	var names []string
 	for i := range typ.NumField() {
 		f := typ.Field(i)
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 			names = append(names, name)
 		}
 		names = append(names, tags(f.Type)...)

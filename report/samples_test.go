@@ -128,6 +128,7 @@ func samples() []sample {
 		}, 0)},
 		{"reverted", with(func(d *report.Document) {
 			d.Changes = []report.Change{workflow(), newHook(), lockfile()}
+			d.Reviewable = true
 			d.Watch.LiveRestores = 2
 			d.Contests = []report.Contest{{Rule: rules.CIConfig, Rounds: 1, Paths: 1}, {Rule: rules.GitControl, Rounds: 1, Paths: 1}}
 		}, 0)},

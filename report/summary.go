@@ -332,6 +332,9 @@ func (s *summary) places() {
 			text += fmt.Sprintf(" and %d more", rest)
 		}
 		s.line(label("displaced"), text)
+		if s.d.Reviewable {
+			s.line(label(""), "cage review "+s.d.Session.ID+" --diff shows them, --accept <path> takes one back")
+		}
 	}
 	if dirs, files := s.originals(); files > 0 {
 		s.line(label("originals"), "what "+count(files, "file", "files")+" held at the start: "+quoteAll(dirs))

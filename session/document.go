@@ -43,7 +43,7 @@ func (s *session) report() *report.Document {
 			NoCommand: s.watching != nil, Program: s.program() != nil,
 		}),
 	}
-	d.Recovery = s.recovered
+	d.Recovery, d.Reviewable = s.recovered, s.reviewable
 	if s.trapped != nil {
 		name := signalName(s.trapped)
 		d.TrappedSignal = &name

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"time"
+
 	"cage/guard"
 	"cage/internal/sessionlog"
 	"cage/report"
@@ -18,6 +20,8 @@ func (s *session) takeEvents() {
 			}
 		case guard.Explained:
 			s.contests.explain(e)
+		case guard.Displaced:
+			s.ledger.Note(e.Sealed, e.Baseline, time.Now())
 		case guard.Rebased:
 			s.amend(e.Entry)
 		case guard.GroundMoved:
@@ -64,4 +68,15 @@ func (s *session) record(event guard.Event) {
 
 func (s *session) logged(p rules.Path, kind guard.Kind, v rules.Verdict) sessionlog.Change {
 	return sessionlog.Change{Path: display(s.layout, p), Kind: report.Kind(kind), Rule: v.Rule}
+}
+
+// writeLedger writes down what was displaced, and reports whether that is known
+// now. A session that cannot is as safe, and keeps as much; only cage review
+// does not know of it.
+func (s *session) writeLedger(complete bool) bool {
+	err := s.ledger.Write(complete)
+	if err != nil {
+		s.log.WatchError(err)
+	}
+	return err == nil
 }

@@ -136,6 +136,7 @@ func (s *session) startJournalist() {
 				}
 			case <-ticker.C:
 				s.refreshJournal(s.journalled(&last))
+				s.writeLedger(false)
 			case e := <-j.amended:
 				if err := s.journal.Amend(e); err != nil {
 					s.log.WatchError(err)

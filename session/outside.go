@@ -26,12 +26,22 @@ func Draft(ctx context.Context, env []string, inSession string) (rules.Layout, *
 	return s.layout, s.plan, nil
 }
 
+// afterwards is what to do about a session that is in the way.
+const afterwards = "do it when the session has ended, and not in it"
+
+// notInside refuses with the code what a process of a session asks.
+func (s *session) notInside(code string) error {
+	if _, inside := variables(s.Env)[sessionVariable]; inside {
+		return refusal(code, afterwards, errors.New("this is a process of a session; "+sessionVariable+" says so"))
+	}
+	return nil
+}
+
 // outside finds the root, and refuses where a session runs in it or this is a
 // process of one.
 func (s *session) outside(ctx context.Context, code string) error {
-	const hint = "do it when the session has ended, and not in it"
-	if _, inside := variables(s.Env)[sessionVariable]; inside {
-		return refusal(code, hint, errors.New("this is a process of a session; "+sessionVariable+" says so"))
+	if err := s.notInside(code); err != nil {
+		return err
 	}
 	if err := s.locate(ctx); err != nil {
 		return err
@@ -42,7 +52,7 @@ func (s *session) outside(ctx context.Context, code string) error {
 		return err
 	}
 	if note, err := recall(s.layout.Root); held || err == nil && note != nil && note.runs() {
-		return refusal(code, hint, errors.New("a session runs in "+report.Quote(s.layout.Root)))
+		return refusal(code, afterwards, errors.New("a session runs in "+report.Quote(s.layout.Root)))
 	}
 	return nil
 }

@@ -315,6 +315,7 @@ func (s *session) arm(startRefs gitrepo.Refs) {
 		options.Identify = func(size int64) hash.Hash { return gitrepo.NewBlob(format, size) }
 	}
 	s.kept = kept.Open(options)
+	s.ledger = kept.NewLedger(options, kept.Index{Session: s.id, Command: s.commandName(), Started: s.started, Layout: s.layout})
 	s.guard = guard.New(guard.Options{
 		Plan: s.plan, Trees: s.trees, Manifest: s.manifest, Store: s.store, Keeper: s.kept,
 		Watcher: s.watcher, Git: s.repo, Restores: !s.ReportOnly, Rescans: !s.NoWatch,

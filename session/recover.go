@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"cage/guard"
 	"cage/internal/kept"
@@ -140,6 +140,8 @@ type recovery struct {
 	// hooksMoved says that git's answer where the hooks folder is may have been
 	// the session's doing.
 	hooksMoved bool
+	// ledger is what it displaces; nil before it begins to put files back.
+	ledger *kept.Ledger
 }
 
 // verify refuses a journal that does not fit before anything is done by it.
@@ -279,6 +281,7 @@ func (r *recovery) restore(ctx context.Context) ([]guard.Row, error) {
 		s.warnings = append(s.warnings, err.Error())
 	}
 	r.adoptQuarantine()
+	defer r.writeLedger()
 	rows, err := r.sweep(ctx, r.fixedLayout(), true)
 	if err != nil {
 		return nil, err
@@ -346,37 +349,12 @@ func (r *recovery) sweep(ctx context.Context, layout rules.Layout, restores bool
 	g.Seal()
 	stop()
 	<-ended
+	for _, event := range g.Take() {
+		if displaced, ok := event.(guard.Displaced); ok && r.ledger != nil {
+			r.ledger.Note(displaced.Sealed, displaced.Baseline, time.Now())
+		}
+	}
 	return g.Rows(), nil
-}
-
-// storeFolder is where displaced versions of a recovery are kept for good: a
-// folder with this name is never pruned.
-func (r *recovery) storeFolder() string {
-	return filepath.Join(r.session.state, "sessions", r.left.Session+"-recovered")
-}
-
-func (r *recovery) keeperOptions(trees *snapshot.Trees) kept.Options {
-	o := kept.Options{
-		Store:       r.storeFolder(),
-		Spare:       refuge(r.session.temp, r.left.Session),
-		Session:     r.left.Session,
-		DigestLimit: r.session.Limits.FileBytes,
-	}
-	o.GitDir = quarantineRoot(trees)
-	return o
-}
-
-// adoptQuarantine takes charge of what the session had displaced and not yet
-// copied. What cannot be copied stays where it is.
-func (r *recovery) adoptQuarantine() {
-	trees, err := snapshot.OpenTrees(r.session.layout)
-	if err != nil {
-		return
-	}
-	defer trees.Close()
-	keeper := kept.Open(r.keeperOptions(trees))
-	keeper.Adopt()
-	keeper.Finish()
 }
 
 func (r *recovery) document(rows []guard.Row) *report.Recovery {

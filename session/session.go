@@ -126,9 +126,12 @@ type session struct {
 	ground
 	protection
 	journalling
-	log   *sessionlog.Log
-	guard *guard.Guard
-	kept  *kept.Keeper
+	log    *sessionlog.Log
+	guard  *guard.Guard
+	kept   *kept.Keeper
+	ledger *kept.Ledger
+	// reviewable says that the ledger was written to its end.
+	reviewable bool
 
 	pushes
 	supervision
@@ -152,6 +155,7 @@ func (s *session) execute(order context.Context) *report.Document {
 	stopLoop()
 	<-ended
 	s.takeEvents()
+	s.reviewable = s.writeLedger(true)
 	s.contests.conclude(ctx)
 	s.bell.stop()
 	s.takeLateSignal()

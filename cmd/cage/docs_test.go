@@ -141,6 +141,7 @@ func TestFlagsAreExplained(t *testing.T) {
 		"docs/cage-run.md":     newRun(spawn.Stage{}, &code),
 		"docs/cage-watch.md":   newWatch(&code),
 		"docs/cage-check.md":   newCheck(&code),
+		"docs/cage-review.md":  newReview(),
 		"docs/cage-suggest.md": newSuggest(),
 	} {
 		var flags, explained []string
@@ -258,7 +259,7 @@ func TestCheckIsExplained(t *testing.T) {
 func fieldsOf(of reflect.Type) []string {
 	var names []string
 	for _, field := range reflect.VisibleFields(of) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
 			names = append(names, name)
 		}
 	}
@@ -380,7 +381,7 @@ func TestTranscriptsAreReal(t *testing.T) {
 
 // timeless drops from a transcript what differs from run to run.
 func timeless(text string) string {
-	for _, differs := range []string{`\S*/cage-demo-\d+`, `gantry-cage-\d+-[0-9a-f]+`, `sessions/[0-9a-f]+`} {
+	for _, differs := range []string{`\S*/cage-demo-\d+`, `gantry-cage-\d+-[0-9a-f]+`, `sessions/[0-9a-f]+`, `review [0-9a-f]+`} {
 		text = regexp.MustCompile(differs).ReplaceAllString(text, "…")
 	}
 	return text

@@ -52,6 +52,7 @@ var houseImports = map[string][]string{
 	"internal/console":    {},
 	"internal/pushguard":  {"spawn", "report", "rules", "internal/gitrepo"},
 	"internal/doctor":     {"session", "journal", "snapshot", "report", "rules", "internal/kept"},
+	"internal/review":     {"restore", "rules", "snapshot", "internal/kept", "internal/safefile", "internal/gitrepo"},
 	"internal/suggest":    {"rules", "internal/safefile"},
 	"internal/bench":      {"journal", "rules", "snapshot", "spawn", "internal/proc", "internal/torture"},
 	"internal/torture":    {},

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"cage/internal/kept"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -249,6 +251,9 @@ func (i *interrupted) stored(contents ...string) {
 	i.must(err)
 	var held []string
 	for _, name := range names {
+		if filepath.Base(name) == kept.IndexName {
+			continue
+		}
 		data, err := os.ReadFile(name)
 		i.must(err)
 		held = append(held, string(data))

@@ -91,9 +91,7 @@ func unwritten(err error) error {
 	default:
 		return err
 	}
-	return &session.Refusal{Cause: err, Failure: report.Failure{
-		ErrorCode: codeSuggestExists, Message: err.Error(), FixHints: report.List[string]{hint}, ExitCode: exitUsage,
-	}}
+	return refuse(codeSuggestExists, hint, err)
 }
 
 // suggestions is the document of a proposal.

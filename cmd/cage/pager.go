@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"cage/report"
+)
+
+// show prints a patch: as it is where a program reads it, spelled for people
+// and through their pager where they do.
+func show(ctx context.Context, root, patch string) error {
+	if !isTerminal(os.Stdout) {
+		return printText(patch)
+	}
+	colour := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	text := report.Patch(patch, colour)
+	if paged(ctx, root, text) {
+		return nil
+	}
+	return printText(text)
+}
+
+// paged shows text through the pager that git would take; it reports false
+// where there is none to be had.
+func paged(ctx context.Context, root, text string) bool {
+	pager := firstOf(os.Getenv("GIT_PAGER"), os.Getenv("PAGER"), "less")
+	if pager == "cat" || text == "" {
+		return false
+	}
+	// Ctrl-C is the pager's, which takes it; a signal that is ignored would be
+	// ignored by it too.
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", pager)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "PATH="+pathOutside(root))
+	if os.Getenv("LESS") == "" {
+		cmd.Env = append(cmd.Env, "LESS=FRX") // as git has it
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil || cmd.Start() != nil {
+		return false
+	}
+	_, _ = io.WriteString(stdin, text) // a pager may be left early
+	stdin.Close()
+	const notFound = 127 // sh(1)
+	if cmd.Wait(); cmd.ProcessState.ExitCode() == notFound {
+		fmt.Fprint(os.Stderr, report.Warning("there is no pager "+report.Quote(pager)))
+		return false
+	}
+	return true
+}
+
+func firstOf(words ...string) string {
+	for _, word := range words {
+		if word != "" {
+			return word
+		}
+	}
+	return ""
+}
+
+// pathOutside returns the search path without what lies in the root: a pager
+// that was planted there is not run.
+func pathOutside(root string) string {
+	var entries []string
+	for _, entry := range filepath.SplitList(os.Getenv("PATH")) {
+		physical, err := filepath.EvalSymlinks(entry)
+		if err == nil && filepath.IsAbs(entry) && physical != root && !strings.HasPrefix(physical, strings.TrimSuffix(root, "/")+"/") {
+			entries = append(entries, entry)
+		}
+	}
+	return strings.Join(entries, string(filepath.ListSeparator))
+}
