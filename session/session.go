@@ -1,7 +1,7 @@
 // Package session runs one command under guard: it finds the ground, builds
 // the plan, takes the baseline, starts the command, supervises it, halts it
 // when it fights, sweeps, and reports. It owns signals and the order in which
-// things happen.
+// things happen. A watch is the same without a command.
 //
 // It promises that whatever fails before the command starts stops the session
 // closed, with a Refusal and nothing run; that restoring goes on for as long
@@ -92,9 +92,12 @@ func (s *session) conduct(ctx context.Context) (*report.Document, error) {
 	defer s.close()
 	start, begun := s.signals.beforeCommand(ctx)
 	err := s.prepare(start)
-	if sig := begun(); sig != nil {
+	switch sig := begun(); {
+	case sig != nil && err == nil && s.watching != nil:
+		s.signals.resume(sig) // it has begun, and ends like any other
+	case sig != nil:
 		err = s.interrupted(signalName(sig))
-	} else if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		err = s.interrupted("the order to end")
 	}
 	if err != nil {

@@ -35,11 +35,16 @@ func listen(stdin *os.File) *signals {
 		orders: make(chan os.Signal, 4), keys: make(chan os.Signal, 4), continued: make(chan os.Signal, 1),
 		terminal: stdin != nil && term.IsTerminal(int(stdin.Fd())),
 	}
-	take(s.orders, syscall.SIGTERM, syscall.SIGHUP)
-	take(s.keys, syscall.SIGINT, syscall.SIGQUIT)
+	s.takeEnding()
 	take(s.continued, syscall.SIGCONT)
 	take(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return s
+}
+
+// takeEnding takes the signals that end a session.
+func (s *signals) takeEnding() {
+	take(s.orders, syscall.SIGTERM, syscall.SIGHUP)
+	take(s.keys, syscall.SIGINT, syscall.SIGQUIT)
 }
 
 func take(c chan os.Signal, wanted ...os.Signal) {
@@ -82,6 +87,16 @@ func (s *signals) beforeCommand(ctx context.Context) (start context.Context, beg
 			return sig
 		}
 		return first(s.orders, s.keys)
+	}
+}
+
+// resume takes the signals again that beforeCommand gave up, and has the one that
+// came then taken like a later one.
+func (s *signals) resume(came os.Signal) {
+	s.takeEnding()
+	select {
+	case s.orders <- came:
+	default: // others wait, which order the same
 	}
 }
 
