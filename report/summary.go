@@ -421,7 +421,7 @@ func (s *summary) hints() {
 		s.hint("detect_only: the target of a protected link is outside the root, where nothing is written")
 	}
 	if s.has(Change.failed) {
-		s.hint("revert_failed: still as the command left it; remove what the error code names, then put the file back by hand" + s.from())
+		s.hint("revert_failed: still as it was left; remove what the error code names, then put the file back by hand" + s.from())
 	}
 	if s.has(Change.ground) {
 		s.hint("ground: nothing was written into the directory that stands there now; look for the one that was moved away")
