@@ -6,18 +6,26 @@ import "slices"
 type Lifetime uint8
 
 const (
-	// LifetimeRun ends everything with the run, and refuses setsid: what would make
-	// itself a daemon fails at once and says so. It is the zero value. On Linux a
-	// filter of system calls sees to it, with which no setuid program gains
-	// rights (no_new_privs).
+	// LifetimeRun ends everything with the run, and refuses setsid: what would
+	// make itself a daemon fails at once and says so. It is the zero value. On
+	// Linux a filter of system calls sees to it, with which no setuid program
+	// gains rights (no_new_privs).
 	LifetimeRun Lifetime = iota
-	// LifetimeTree ends everything with the run. Processes may have sessions of their
-	// own meanwhile.
+	// LifetimeTree ends everything with the run. Processes may have sessions of
+	// their own meanwhile.
 	LifetimeTree
-	// LifetimeLeave ends nothing after the command has ended by itself. Nothing of it
-	// dies with the program either.
+	// LifetimeLeave ends nothing after the command has ended by itself. Nothing of
+	// it dies with the program either. It does not go with a NewPTY.
 	LifetimeLeave
 )
+
+// checkModes refuses modes that contradict each other.
+func (c Command) checkModes() error {
+	if c.Lifetime == LifetimeLeave && c.Terminal == NewPTY {
+		return &StartError{Name: c.Path, Reason: "a terminal of its own (pty) ends with the run, and takes with it what the lifetime leave is to leave"}
+	}
+	return nil
+}
 
 // String returns the name by which a user asks for the lifetime.
 func (l Lifetime) String() string { return lifetimeNames[l] }

@@ -95,6 +95,15 @@ func TestLeave(t *testing.T) {
 	})
 }
 
+// What would be left on a terminal that goes is refused.
+func TestLeaveNeedsATerminalThatStays(t *testing.T) {
+	_, err := Stage{entered: true}.Start(newReaper(t), Command{Path: "true", Lifetime: LifetimeLeave, Terminal: NewPTY})
+	var refused *StartError
+	if !errors.As(err, &refused) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A run that may leave something can be killed all the same.
 func TestRunThatMayLeaveIsKilled(t *testing.T) {
 	onEach(t, func(t *testing.T, mechanism string) {

@@ -199,7 +199,7 @@ func (s Stage) startOn(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) 
 }
 
 func (c Command) spec() (spec proc.Spec, dropped []string, err error) {
-	if err := c.checkDescriptors(); err != nil {
+	if err := errors.Join(c.checkDescriptors(), c.checkModes()); err != nil {
 		return proc.Spec{}, nil, err
 	}
 	path, err := c.find()
