@@ -288,61 +288,78 @@ func i386Program(t *testing.T, calls []call) string {
 	return name
 }
 
-// withoutFilters becomes roleRefused on a system that has no filters: one filter
+// withoutFilters becomes roleStart on a system that has no filters: one filter
 // sees to that.
 func withoutFilters() int {
-	runtime.LockOSThread()
 	refuse := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
 	filter := append([]bpf.Instruction{bpf.LoadAbsolute{Off: numberAt, Size: word}}, where(unix.SYS_SECCOMP, refuse)...)
-	err := install(append(filter, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}))
+	return startUnder(append(filter, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}))
+}
+
+// withoutSessions becomes roleStart where another run refuses sessions.
+func withoutSessions() int { return startUnder(refusals{Setsid: true, Setpgid: true}.program()) }
+
+func startUnder(filter []bpf.Instruction) int {
+	runtime.LockOSThread()
+	err := install(filter)
 	if err == nil {
-		err = unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), roleVariable+"="+roleRefused))
+		err = unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), roleVariable+"="+roleStart))
 	}
 	fmt.Println(err)
 	return 1
 }
 
-// startEach tries to start a command with each lifetime and says what came of
-// it. The children that it was given end with it.
+// startEach tries to start a command in each mode and says what came of it. The
+// children that it was given end with it.
 func startEach(stage Stage) int {
-	for _, lifetime := range []Lifetime{LifetimeRun, LifetimeTree, LifetimeLeave} {
-		r, err := proc.NewReaper()
-		if err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		run, err := stage.Start(r, Command{Path: "echo", Args: []string{"it runs"}, Stdout: os.Stdout, Lifetime: lifetime})
-		if err != nil {
-			fmt.Println(err)
-		} else {
+	r, err := proc.NewReaper()
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer r.Close()
+	for _, terminal := range []Terminal{NoTerminal, Foreground} {
+		for _, lifetime := range []Lifetime{LifetimeRun, LifetimeTree, LifetimeLeave} {
+			run, err := stage.Start(r, Command{
+				Path: "echo", Args: []string{"it runs"}, Stdout: os.Stdout, Lifetime: lifetime, Terminal: terminal,
+			})
+			if err != nil {
+				fmt.Println(err)
+				continue
+			}
 			<-run.Gone()
 		}
-		if lifetime == LifetimeLeave {
-			for _, foreign := range r.Foreign() {
-				_ = foreign.Signal(unix.SIGKILL)
-			}
-		}
-		if err := r.Close(); err != nil {
-			fmt.Println(err)
-		}
+	}
+	for _, foreign := range r.Foreign() {
+		_ = foreign.Signal(unix.SIGKILL)
 	}
 	return 0
 }
 
-// Where the system takes no filter the command never runs with a weaker rule:
-// what is missing is named, and what can be asked for instead.
-func TestNoFilterNoRun(t *testing.T) {
+// Where the system does not allow a mode the command never runs with a weaker
+// rule: what is missing is named, and what can be asked for instead.
+func TestRefusedRatherThanWeaker(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "this system cannot filter system calls (seccomp), which is to keep the run in one session: " +
-		"function not implemented; run it with the lifetime tree\nit runs\nit runs\n"
-	for before, by := range map[string]string{"": "", "sleep 1000 >/dev/null 2>&1 & ": "the keeper refuses: "} {
-		cmd := exec.Command("sh", "-c", before+`exec "$0"`, self)
-		cmd.Env = append(os.Environ(), roleVariable+"="+roleBare)
-		if out, err := cmd.CombinedOutput(); err != nil || string(out) != by+want {
-			t.Errorf("%s%q, %v, want %q", before, out, err, by+want)
+	const (
+		unfiltered = "this system cannot filter system calls (seccomp), which is to keep the run in one session: " +
+			"function not implemented; run it with the lifetime tree\n"
+		sessionless = `cannot run "echo": its terminal takes a session or process group of its own, which this program is refused, ` +
+			"as in a run with the lifetime run; take the terminal foreground\n"
+		runs = "it runs\n"
+	)
+	for role, says := range map[string]func(by string) string{
+		roleBare:   func(by string) string { return strings.Repeat(by+unfiltered+runs+runs, 2) },
+		roleNested: func(string) string { return strings.Repeat(sessionless, 3) + strings.Repeat(runs, 3) },
+	} {
+		for before, by := range map[string]string{"": "", "sleep 1000 >/dev/null 2>&1 & ": "the keeper refuses: "} {
+			cmd := exec.Command("sh", "-c", before+`exec "$0"`, self)
+			cmd.Env = append(os.Environ(), roleVariable+"="+role)
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != says(by) {
+				t.Errorf("%s, %s%q, %v, want %q", role, before, out, err, says(by))
+			}
 		}
 	}
 }

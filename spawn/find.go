@@ -84,6 +84,9 @@ func (c Command) refusal(spec proc.Spec, err error) string {
 		return "neither a program for this machine nor a script with a #! line (exec format error)"
 	case errors.Is(err, fs.ErrNotExist) && exists(spec.Path):
 		return "the interpreter that it names does not exist"
+	case errors.Is(err, syscall.EPERM) && c.Terminal != Foreground:
+		// Of a file that may not be executed execve says EACCES.
+		return "its terminal takes a session or process group of its own, which this program is refused, as in a run with the lifetime run; take the terminal foreground"
 	case errors.Is(err, fs.ErrPermission):
 		return "not executable: permission denied"
 	default:

@@ -33,9 +33,11 @@ const lifetimeVariable = "SPAWN_TEST_LIFETIME"
 const (
 	roleKeep = "keep" // runs a command
 	roleCall = "call" // makes system calls
-	// roleBare becomes roleRefused where no filter can be installed.
-	roleBare    = "bare"
-	roleRefused = "refused"
+	// roleBare becomes roleStart where no filter can be installed, roleNested
+	// where there are no sessions to be had.
+	roleBare   = "bare"
+	roleNested = "nested"
+	roleStart  = "start" // runs a command in each mode
 )
 
 func TestMain(m *testing.M) {
@@ -50,7 +52,9 @@ func TestMain(m *testing.M) {
 		os.Exit(makeCalls())
 	case roleBare:
 		os.Exit(withoutFilters())
-	case roleRefused:
+	case roleNested:
+		os.Exit(withoutSessions())
+	case roleStart:
 		os.Exit(startEach(stage))
 	}
 	// The race detector has a program sleep for a second before it exits, so that
