@@ -71,11 +71,9 @@ func (c Call) edited() (files []string, edits bool, err error) {
 	if c.Event != "PreToolUse" && c.Event != "PermissionRequest" {
 		return nil, false, nil
 	}
-	var input struct {
-		File     string          `json:"file_path"`
-		Notebook string          `json:"notebook_path"`
-		Command  json.RawMessage `json:"command"`
-	}
+	// A map has names as they are spelled. A struct would take FILE_PATH for
+	// file_path, which the tool does not.
+	var input map[string]json.RawMessage
 	switch c.Tool {
 	case "Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch":
 	default:
@@ -84,9 +82,10 @@ func (c Call) edited() (files []string, edits bool, err error) {
 	if err := json.Unmarshal(c.Input, &input); err != nil {
 		return nil, true, c.unclear(err)
 	}
-	files = patched(input.Command)
-	for _, file := range []string{input.File, input.Notebook} {
-		if file != "" {
+	files = patched(input["command"])
+	for _, name := range []string{"file_path", "notebook_path"} {
+		var file string
+		if json.Unmarshal(input[name], &file) == nil && file != "" {
 			files = append(files, file)
 		}
 	}
@@ -240,7 +239,7 @@ func (c *checker) judgeEdit(plan *rules.Plan, place rules.Path) {
 // present makes the plan of what stands now: the work tree's rules, and those
 // of the index and of HEAD. It returns what the index changes too.
 func (c *checker) present(ctx context.Context) (*rules.Plan, []gitrepo.Change, error) {
-	head, changes, err := c.index(ctx)
+	index, err := c.index(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -248,6 +247,10 @@ func (c *checker) present(ctx context.Context) (*rules.Plan, []gitrepo.Change, e
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := c.planOf(ctx, sources, []side{head.changedTo("the index", changes), head})
-	return plan, changes, err
+	plan, err := c.planOf(ctx, sources, []side{index.side(), index.head})
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err = c.withLinked(ctx, plan, index.links, index.changes)
+	return plan, index.changes, err
 }

@@ -2,6 +2,8 @@ package check
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"cage/internal/gitrepo"
 	"cage/report"
@@ -21,14 +23,19 @@ func Staged(ctx context.Context, o Options) (*report.Check, error) {
 }
 
 func (c *checker) staged(ctx context.Context) error {
-	head, changes, err := c.index(ctx)
+	index, err := c.index(ctx)
 	if err != nil {
 		return err
 	}
-	plan, err := c.plan(ctx, head.changedTo("the index", changes), []side{head})
+	changes := index.changes
+	plan, err := c.plan(ctx, index.side(), []side{index.head})
 	if err != nil {
 		return err
 	}
+	if plan, err = c.withLinked(ctx, plan, index.links, changes); err != nil {
+		return err
+	}
+	changes = concerned(plan, changes)
 	if plan, err = c.settled(ctx, plan, "", changes); err != nil {
 		return err
 	}
@@ -40,29 +47,46 @@ func (c *checker) staged(ctx context.Context) error {
 	return nil
 }
 
-// index asks git for the rules of HEAD and for what the index changes, side by
-// side.
-func (c *checker) index(ctx context.Context) (head side, changes []gitrepo.Change, err error) {
-	type answer struct {
-		side side
-		err  error
-	}
-	base := make(chan answer, 1)
-	go func() {
-		side, err := c.sideAt(ctx, "HEAD", "HEAD")
-		base <- answer{side, err}
-	}()
-	changes, err = c.repo.StagedChanges(ctx)
-	told := <-base
-	if err == nil {
-		err = told.err
-	}
-	return told.side, changes, err
+// index is what the index changes against HEAD, and what of HEAD counts.
+type index struct {
+	changes []gitrepo.Change
+	head    side
+	links   map[string]string
 }
 
-// settled completes the plan with the changed paths and, where an override has
-// to be held against all that exists, with the paths of a tree, or of the index
-// where treeish is empty.
+// side is the side of the index.
+func (i index) side() side { return i.head.changedTo("the index", i.changes) }
+
+// index asks git all of it at once.
+func (c *checker) index(ctx context.Context) (i index, err error) {
+	var errHead, errLinks error
+	var asked sync.WaitGroup
+	asked.Go(func() { i.head, errHead = c.sideAt(ctx, "HEAD", "HEAD") })
+	asked.Go(func() { i.links, errLinks = c.repo.Links(ctx, "HEAD") })
+	i.changes, err = c.repo.StagedChanges(ctx)
+	asked.Wait()
+	if err == nil {
+		err = errors.Join(errHead, errLinks)
+	}
+	return i, err
+}
+
+// concerned returns the changes that rules of the plan are about. It is asked of
+// a draft, which knows every rule, so that nothing is looked at twice that no
+// rule knows.
+func concerned(plan *rules.Plan, changes []gitrepo.Change) []gitrepo.Change {
+	var some []gitrepo.Change
+	for _, change := range changes {
+		if _, ok := plan.ClassifyRecorded(rules.Path{Anchor: rules.Root, Rel: change.Path}); ok {
+			some = append(some, change)
+		}
+	}
+	return some
+}
+
+// settled completes the plan with the paths of changes that concern it and,
+// where an override has to be held against all that exists, with those of a
+// tree, or of the index where treeish is empty.
 func (c *checker) settled(ctx context.Context, plan *rules.Plan, treeish string, changes []gitrepo.Change) (*rules.Plan, error) {
 	paths := make([]string, 0, len(changes))
 	for _, change := range changes {

@@ -40,7 +40,8 @@ func (c *checker) workTree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	appeared := c.appeared(untracked)
+	changes = concerned(plan, changes)
+	appeared := concerned(plan, untrackedChanges(untracked))
 	if plan, err = c.settled(ctx, plan, "", slices.Concat(changes, appeared)); err != nil {
 		return err
 	}
@@ -66,8 +67,8 @@ func (c *checker) workTree(ctx context.Context) error {
 	return nil
 }
 
-// appeared returns untracked paths as changes: nothing stood there.
-func (c *checker) appeared(paths []string) []gitrepo.Change {
+// untrackedChanges returns untracked paths as changes: nothing stood there.
+func untrackedChanges(paths []string) []gitrepo.Change {
 	var changes []gitrepo.Change
 	for _, path := range paths {
 		// A repository in the work tree is one name with a slash at its end.

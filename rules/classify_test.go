@@ -631,6 +631,17 @@ func TestEarlierSources(t *testing.T) {
 	if p.Zones() != 0 || p.ConfigEntries() != 2 {
 		t.Errorf("%d zones and %d entries count as the present ones", p.Zones(), p.ConfigEntries())
 	}
+	// A zone that the manifest has lost protects the manifest, one that it has
+	// gained, or covers in another way, does not.
+	manifest := func(zones string) File {
+		return yamlFile("schema_version: '1'\nskills: {s: {forbidden_zones: [" + zones + "]}}")
+	}
+	for zones, want := range map[string]string{"zone, new": "", "zo": "manifest_forbidden_zone:revert", "": "manifest_forbidden_zone:revert", "zone/a": "manifest_forbidden_zone:revert"} {
+		p := settle(t, Inputs{ManifestYAML: manifest(zones), Earlier: in.Earlier})
+		if got := say(p.Classify(root(ManifestYAML))); got != want {
+			t.Errorf("with the zones %q the manifest is %q, want %q", zones, got, want)
+		}
+	}
 	in.Layout = ordinary()
 	in.Earlier = []Sources{{Config: yamlFile("x: y")}}
 	_, err := New(in)

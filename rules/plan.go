@@ -123,12 +123,13 @@ func New(in Inputs) (*Plan, error) {
 	p.zones = len(zones)
 	p.addSources(zones, p.config.entries)
 	for _, sources := range in.Earlier {
-		earlier, zones, err := readSources(sources, p.ground)
+		earlier, before, err := readSources(sources, p.ground)
 		if err != nil {
 			return nil, err
 		}
 		p.earlier = append(p.earlier, earlier.entries...)
-		p.addSources(zones, earlier.entries)
+		p.addSources(before, earlier.entries)
+		p.addLosses(zones, before)
 	}
 	if p.requested, err = readOverrides(in.Overrides); err != nil {
 		return nil, err
@@ -160,6 +161,20 @@ func (p *Plan) addSources(zones []string, entries []entry) {
 		if !e.isGlob {
 			p.add(Path{Root, e.rel}, Verdict{Rule: Protect, Source: CageYAML, Mode: e.mode}, true)
 		}
+	}
+}
+
+// addLosses protects the manifest itself where it does not hold a zone any more
+// that an earlier one did: who takes a zone away changes what is protected.
+func (p *Plan) addLosses(present, earlier []string) {
+	lost := func(zone string) bool {
+		return !slices.ContainsFunc(present, func(whole string) bool { return relWithin(zone, whole) })
+	}
+	if !slices.ContainsFunc(earlier, lost) {
+		return
+	}
+	for _, file := range []string{ManifestYAML, ManifestJSON} {
+		p.add(Path{Root, file}, Verdict{Rule: ForbiddenZone, Source: Manifest, Mode: Revert}, true)
 	}
 }
 

@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -120,25 +121,44 @@ func (r *Repo) emptyTree() string {
 // readChanges reads what git prints with --raw -z: a colon, two modes, two ids
 // and a letter; then the path. Each of the two is ended by a NUL.
 func readChanges(listing []byte) ([]Change, error) {
-	changes, rest, err := readSome(listing)
-	if err == nil && len(rest) > 0 {
+	changes, rest, err := readSome(make([]Change, 0, bytes.Count(listing, []byte{0})/2), string(listing))
+	if err == nil && rest != "" {
 		err = errListing
 	}
 	return changes, err
 }
 
+// readSome adds changes to some, up to what is none.
+func readSome(some []Change, listing string) (changes []Change, rest string, err error) {
+	for changes, rest = some, listing; strings.HasPrefix(rest, ":"); {
+		head, behind, _ := strings.Cut(rest, "\x00")
+		path, behind, found := strings.Cut(behind, "\x00")
+		if !found || path == "" {
+			return nil, "", errListing
+		}
+		change, err := readChange(head, path)
+		if err != nil {
+			return nil, "", err
+		}
+		changes, rest = append(changes, change), behind
+	}
+	return changes, rest, nil
+}
+
 func readChange(head, path string) (Change, error) {
-	words, isChange := strings.CutPrefix(head, ":")
-	fields := strings.Split(words, " ")
-	if !isChange || len(fields) != 5 {
+	modeBefore, words, _ := strings.Cut(head[1:], " ")
+	modeAfter, words, _ := strings.Cut(words, " ")
+	idBefore, words, _ := strings.Cut(words, " ")
+	idAfter, letter, found := strings.Cut(words, " ")
+	if !found {
 		return Change{}, errListing
 	}
-	before, err := readRecord(fields[0], fields[2])
+	before, err := readRecord(modeBefore, idBefore)
 	if err != nil {
 		return Change{}, err
 	}
-	after, err := readRecord(fields[1], fields[3])
-	return Change{Path: path, Before: before, After: after, Unmerged: fields[4] == "U"}, err
+	after, err := readRecord(modeAfter, idAfter)
+	return Change{Path: path, Before: before, After: after, Unmerged: letter == "U"}, err
 }
 
 // readRecord reads a mode and an id; mode 0 is nothing, whatever the id.
@@ -166,6 +186,31 @@ func (r *Repo) At(ctx context.Context, treeish string, paths []string) (map[stri
 		}
 	}
 	return at, nil
+}
+
+// Links returns the symlinks that a commit or tree records: the ids of their
+// targets by path. A HEAD without a commit records none.
+func (r *Repo) Links(ctx context.Context, treeish string) (map[string]string, error) {
+	out, err := r.ask(ctx, nil, "ls-tree", "-r", "-z", "--full-tree", treeish)
+	if err != nil {
+		if head, headErr := r.head(ctx); treeish == "HEAD" && head == "" && headErr == nil {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("list the links of %s: %w", treeish, err)
+	}
+	links := map[string]string{}
+	const mode = "120000 blob "
+	for entry := range bytes.SplitSeq(out, []byte{0}) {
+		if !bytes.HasPrefix(entry, []byte(mode)) {
+			continue
+		}
+		id, path, found := strings.Cut(string(entry[len(mode):]), "\t")
+		if !found {
+			return nil, errListing
+		}
+		links[path] = id
+	}
+	return links, nil
 }
 
 // Paths returns the paths that a commit or tree records, or the index where

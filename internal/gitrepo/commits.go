@@ -1,7 +1,6 @@
 package gitrepo
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +68,17 @@ func (r *Repo) MergeBases(ctx context.Context, a, b string) ([]string, error) {
 		return nil, fmt.Errorf("find what %s and %s have in common: %w", a, b, err)
 	}
 	return strings.Fields(string(out)), nil
+}
+
+// Independent returns those of commits that no other one of them is based on, in
+// their order.
+func (r *Repo) Independent(ctx context.Context, commits []string) ([]string, error) {
+	out, err := r.ask(ctx, nil, append([]string{"merge-base", "--independent"}, commits...)...)
+	if err != nil {
+		return nil, fmt.Errorf("find out which commits others are based on: %w", err)
+	}
+	kept := strings.Fields(string(out))
+	return slices.DeleteFunc(slices.Clone(commits), func(id string) bool { return !slices.Contains(kept, id) }), nil
 }
 
 // RemoteRefs returns what the references that stand for other repositories'
@@ -150,37 +160,20 @@ func (r *Repo) someStepChanges(ctx context.Context, steps []Step) ([][]Change, e
 		return nil, err
 	}
 	all := make([][]Change, 0, len(steps))
+	rest := string(out)
 	for _, step := range steps {
-		name := append([]byte(step.Commit), 0)
-		listing, found := bytes.CutPrefix(out, name)
+		listing, found := strings.CutPrefix(rest, step.Commit+"\x00")
 		if !found {
 			return nil, errListing
 		}
-		changes, rest, err := readSome(listing)
-		if err != nil {
+		var changes []Change
+		if changes, rest, err = readSome(nil, listing); err != nil {
 			return nil, err
 		}
-		all, out = append(all, changes), rest
+		all = append(all, changes)
 	}
-	if len(out) > 0 {
+	if rest != "" {
 		return nil, errListing
 	}
 	return all, nil
-}
-
-// readSome reads changes up to what is none.
-func readSome(listing []byte) (changes []Change, rest []byte, err error) {
-	for rest = listing; len(rest) > 0 && rest[0] == ':'; {
-		head, behind, _ := bytes.Cut(rest, []byte{0})
-		path, behind, found := bytes.Cut(behind, []byte{0})
-		if !found || len(path) == 0 {
-			return nil, nil, errListing
-		}
-		change, err := readChange(string(head), string(path))
-		if err != nil {
-			return nil, nil, err
-		}
-		changes, rest = append(changes, change), behind
-	}
-	return changes, rest, nil
 }
