@@ -13,12 +13,12 @@ import (
 // prefix begins the name of every group.
 const prefix = "cage-session-"
 
-// slice contains every scope. Its name makes it a part of cage.slice
+// sessionsSlice contains every scope. Its name makes it a part of cage.slice
 // (systemd.slice(5)).
-const slice = "cage-sessions.slice"
+const sessionsSlice = "cage-sessions.slice"
 
-// slices are the names of that slice and of what contains it, outermost first.
-var slices = []string{"cage.slice", slice}
+// slicePath are the names of that slice and of what contains it, outermost first.
+var slicePath = []string{"cage.slice", sessionsSlice}
 
 // mostID is the longest part of a name that stands for an id: systemd allows
 // 255 bytes in all.

@@ -14,15 +14,10 @@
 package scope
 
 import (
-	"errors"
 	"time"
 
 	"cage/internal/proc"
 )
-
-// ErrUnavailable is wrapped by every error that says why a machine gives no
-// group of its own.
-var ErrUnavailable = errors.New("no control group of its own")
 
 // DefaultTasks is how many processes and threads a group may have where nothing
 // else is asked: far more than a build needs, and what stops a fork bomb.
@@ -99,3 +94,29 @@ type Usage struct {
 // where it ends a group itself. Its standard of 90 seconds would outlast
 // whoever asks.
 const stopPatience = 2 * time.Second
+
+// Request is what a run asks for.
+type Request struct {
+	// ID names the run; any text.
+	ID string
+	// Limits are what it may take.
+	Limits Limits
+	// Strict refuses a machine that can hold only some of the limits.
+	Strict bool
+	// Env is where the service manager is looked for.
+	Env []string
+}
+
+// Session is a group that a cage made.
+type Session struct {
+	// Name is the scope, or the path of the group.
+	Name string
+	// Owner is the process number of the cage, and Alive says whether that may
+	// still run.
+	Owner int
+	Alive bool
+	// Memory and Limit are in bytes; nil where that cannot be told.
+	Memory, Limit *uint64
+	// Tasks is how many processes and threads it has.
+	Tasks *uint64
+}

@@ -1,0 +1,257 @@
+package scope
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cage/internal/proc"
+)
+
+// events watches what the kernel counts of a group while it is there: of one
+// that a service manager has removed nothing can be read any more.
+type events struct {
+	hierarchy
+	group string
+	// The counters of the group, held open, since it may go before they are
+	// read; nil where this kernel or this group does not count.
+	memory, local, tasks, peak *os.File
+	// outside is how often the limits of the groups above had run out before.
+	outside map[string]uint64
+	stop    *os.File
+	stopped *os.File
+	done    chan struct{}
+
+	mu    sync.Mutex
+	usage Usage
+	// own is how often the group's own limit ran out.
+	own uint64
+	// before is who was in the group when that was last looked at. missed is how
+	// many were killed who are not found among them yet, and since when.
+	before  []member
+	counted time.Time // when that was
+	missed  uint64
+	since   time.Time
+}
+
+// member is a process of the group, and how gladly the kernel would kill it.
+type member struct {
+	proc.Process
+	score int
+}
+
+const (
+	// pace is how often it is looked without an event: the peak has none.
+	pace = time.Second
+	// afterKill is how often it is looked who has gone after a kill, and
+	// searchTime for how long.
+	afterKill  = 5 * time.Millisecond
+	searchTime = 3 * time.Second
+	// rest is the least time between two looks at every process of the group: at
+	// its limit a group tells of an event every ten milliseconds.
+	rest = 50 * time.Millisecond
+)
+
+// watch begins to watch a group.
+func (h hierarchy) watch(group string) *events {
+	open := func(file string) *os.File {
+		f, _ := os.Open(filepath.Join(h.folder(group), file))
+		return f
+	}
+	e := &events{
+		hierarchy: h, group: group, done: make(chan struct{}), outside: make(map[string]uint64),
+		memory: open("memory.events"), local: open("memory.events.local"), tasks: open("pids.events"), peak: open("memory.peak"),
+	}
+	for _, g := range above(group)[1:] {
+		e.outside[g] = h.ranOut(g)
+	}
+	e.look()
+	var err error
+	if e.stopped, e.stop, err = os.Pipe(); err != nil {
+		close(e.done) // the counters are then read at the end alone
+		return e
+	}
+	go e.follow()
+	return e
+}
+
+// ranOut is how often a group's own limit of memory ran out.
+func (h hierarchy) ranOut(group string) uint64 {
+	text, _ := h.read(group, "memory.events.local")
+	return counter(text, "oom")
+}
+
+// counter reads one line of a file such as memory.events.
+func counter(text, key string) uint64 {
+	for line := range strings.Lines(text) {
+		if name, number, _ := strings.Cut(strings.TrimSpace(line), " "); name == key {
+			n, _ := strconv.ParseUint(number, 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// follow looks whenever the kernel has counted something, and now and then.
+func (e *events) follow() {
+	defer close(e.done)
+	wait := []unix.PollFd{{Fd: int32(e.stopped.Fd()), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLPRI}}
+	if e.memory != nil {
+		wait[1].Fd = int32(e.memory.Fd())
+	}
+	next := pace
+	for {
+		n, err := unix.Poll(wait, int(next.Milliseconds()))
+		if err == nil && n > 0 && wait[0].Revents != 0 {
+			return
+		}
+		there, searching := e.look()
+		if !there {
+			// What has gone would be told of as an event without end.
+			wait[1].Fd = -1
+		}
+		next = pace
+		if searching {
+			next = afterKill
+		}
+	}
+}
+
+// look reads every counter. It reports whether the group is there, and whether
+// it is not yet clear who was killed.
+func (e *events) look() (there, searching bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	text, there := again(e.memory)
+	if there {
+		e.takeKills(counter(text, "oom_kill"))
+	}
+	if text, ok := again(e.local); ok {
+		e.own = counter(text, "oom")
+	}
+	if text, ok := again(e.tasks); ok {
+		e.usage.Refused = counter(text, "max")
+	}
+	if text, ok := again(e.peak); ok {
+		if n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64); err == nil {
+			e.usage.Peak = &n
+		}
+	}
+	e.identify()
+	return there, e.missed > 0
+}
+
+// again reads a control file from its beginning.
+func again(f *os.File) (string, bool) {
+	if f == nil {
+		return "", false
+	}
+	const most = 4096
+	buf := make([]byte, most)
+	n, err := unix.Pread(int(f.Fd()), buf, 0)
+	return string(buf[:max(n, 0)]), err == nil
+}
+
+// takeKills notes how many were killed so far.
+func (e *events) takeKills(kills uint64) {
+	if kills > e.usage.Kills {
+		e.missed += kills - e.usage.Kills
+		e.since = time.Now()
+		e.usage.Kills = kills
+	}
+}
+
+// identify finds out who was killed. The kernel counts a kill, tells of it, and
+// only then sends the signal to the process that it holds for the worst: so
+// that is one which dies of SIGKILL now, or was the worst before and is gone.
+func (e *events) identify() {
+	if e.missed == 0 && time.Since(e.counted) < rest {
+		return
+	}
+	now := e.census()
+	e.counted = time.Now()
+	for _, m := range now {
+		if e.missed > 0 && m.Killed() {
+			e.name(m)
+		}
+	}
+	if e.missed == 0 {
+		e.before = now
+		return
+	}
+	for e.missed > 0 && len(e.before) > 0 {
+		worst := e.before[0]
+		if worst.Alive() {
+			break
+		}
+		e.before = e.before[1:]
+		e.name(worst)
+	}
+	if time.Since(e.since) > searchTime {
+		e.missed, e.before = 0, now
+	}
+}
+
+// name notes one of the killed, once.
+func (e *events) name(m member) {
+	if !slices.ContainsFunc(e.usage.Killed, func(p proc.Process) bool { return p.ID == m.ID }) {
+		e.usage.Killed = append(e.usage.Killed, m.Process)
+		e.missed--
+	}
+}
+
+// census lists who is in the group, first whom the kernel would kill first.
+func (e *events) census() []member {
+	var list []member
+	for _, id := range e.members(e.group) {
+		m := member{Process: proc.Process{ID: id, Name: id.Name()}}
+		if text, err := os.ReadFile(filepath.Join(e.proc, strconv.Itoa(id.PID), "oom_score")); err == nil {
+			m.score, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+		list = append(list, m)
+	}
+	slices.SortStableFunc(list, func(a, b member) int { return cmp.Compare(b.score, a.score) })
+	return list
+}
+
+// close ends the watching and returns what was seen.
+func (e *events) close() Usage {
+	if e.stop != nil {
+		e.stop.Close()
+		<-e.done
+		e.stopped.Close()
+	}
+	e.look()
+	for _, f := range []*os.File{e.memory, e.local, e.tasks, e.peak} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	e.attribute()
+	return e.usage
+}
+
+// attribute says whose limit it was: where the group's own never ran out, it
+// was that of the nearest group above whose own did.
+func (e *events) attribute() {
+	switch {
+	case e.usage.Kills == 0:
+	case e.own > 0 || e.local == nil:
+		e.usage.Limit = Own
+	default:
+		e.usage.Limit = Above
+		for _, g := range above(e.group)[1:] {
+			if e.ranOut(g) > e.outside[g] {
+				e.usage.Group = g
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package scope
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"cage/internal/proc"
+)
+
+// Plan is a place for a group, with the limits that it is going to have. It
+// holds a connection to the service manager until it is closed.
+type Plan struct {
+	hierarchy
+	name name
+	// need are the controllers that the limits need.
+	need    []string
+	strict  bool
+	env     []string
+	manager *manager
+	// parent is where a group can be made directly; empty for nowhere.
+	parent string
+	// refused says, where a way cannot be gone, why.
+	refused []error
+	bounds  Bounds
+}
+
+// Prepare finds a way to give a run a group of its own. An *Unavailable says why
+// there is none.
+func Prepare(ctx context.Context, r Request) (*Plan, error) { return prepare(ctx, machine(), r) }
+
+func prepare(ctx context.Context, h hierarchy, r Request) (*Plan, error) {
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	self, err := h.self()
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{
+		hierarchy: h, name: name{label: sanitise(r.ID), owner: self, attempt: 1},
+		need: r.Limits.controllers(), strict: r.Strict, env: r.Env,
+	}
+	p.byManager(ctx)
+	if p.manager == nil {
+		p.directly()
+	}
+	if p.manager == nil && p.parent == "" {
+		return nil, p.refusal()
+	}
+	if err := p.choose(r.Limits); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// controllers are those that limits need.
+func (l Limits) controllers() []string {
+	need := []string{"pids"}
+	if l.Memory.IsSet() {
+		need = append(need, "memory")
+	}
+	if l.Weight != 0 {
+		need = append(need, "cpu")
+	}
+	return need
+}
+
+// byManager finds the user's service manager.
+func (p *Plan) byManager(ctx context.Context) {
+	m, err := connect(ctx, variables(p.env))
+	if err == nil {
+		need := p.need
+		if !p.strict {
+			// Systemd 247 was not given it, and the rest holds without.
+			need = lacking(need, []string{"cpu"})
+		}
+		if err = m.check(p.hierarchy, need); err == nil {
+			p.manager = m
+			return
+		}
+		m.close()
+	}
+	p.refused = append(p.refused, fmt.Errorf("no scope: %w", err))
+}
+
+// directly finds a group in which another can be made.
+func (p *Plan) directly() {
+	parent, err := p.hierarchy.parent(p.need)
+	if err != nil {
+		p.refused = append(p.refused, fmt.Errorf("no group without it: %w", err))
+		return
+	}
+	p.parent = parent
+}
+
+// refusal says why no way can be gone.
+func (p *Plan) refusal() error {
+	reasons := make([]string, len(p.refused))
+	for i, err := range p.refused {
+		reasons[i] = err.Error()
+	}
+	return unavailable("%s", strings.Join(reasons, "; "))
+}
+
+// choose turns what was asked for into numbers.
+func (p *Plan) choose(l Limits) error {
+	p.bounds.TasksMax = l.Tasks
+	if l.Tasks == 0 {
+		p.bounds.TasksMax = DefaultTasks
+	}
+	if l.Weight != 0 {
+		p.bounds.Weight = &l.Weight
+	}
+	if !l.Memory.IsSet() {
+		return nil
+	}
+	total, err := memoryTotal()
+	if err != nil {
+		return err
+	}
+	ceiling := lesser(&total, p.ceiling(p.parent))
+	if p.manager != nil {
+		ceiling = lesser(&total, p.manager.ceiling(p.hierarchy))
+	}
+	n := l.Memory.in(ceiling, total, uint64(os.Getpagesize()))
+	p.bounds.MemoryMax = &n
+	return nil
+}
+
+// Close lets go of the service manager.
+func (p *Plan) Close() {
+	if p.manager != nil {
+		p.manager.close()
+		p.manager = nil
+	}
+}
+
+// Place makes the group and moves a process into it, which must stand still
+// until its limits are proved from within. It returns a group only where they
+// read back from here. Where one way does not hold, the other is gone.
+func (p *Plan) Place(ctx context.Context, id proc.ID) (*Group, error) {
+	if p.manager != nil {
+		g, err := p.inScope(ctx, id)
+		if err == nil {
+			return g.watched(), nil
+		}
+		p.refused = append(p.refused, fmt.Errorf("no scope: %w", err))
+		p.directly()
+	}
+	if p.parent != "" {
+		g, err := p.beside(id)
+		if err == nil {
+			return g.watched(), nil
+		}
+		p.refused = append(p.refused, fmt.Errorf("no group without it: %w", err))
+	}
+	return nil, p.refusal()
+}
+
+// inScope has the service manager move a process into a scope.
+func (p *Plan) inScope(ctx context.Context, id proc.ID) (*Group, error) {
+	n, err := p.manager.start(ctx, p.name, id.PID, p.bounds)
+	if err != nil {
+		return nil, err
+	}
+	group, err := p.groupOf(strconv.Itoa(id.PID))
+	if err != nil {
+		return nil, err
+	}
+	if path.Base(group) != n.unit() {
+		// A manager that sees other process numbers moved somebody else.
+		return nil, unavailable("the service manager left the command in the group %s", group)
+	}
+	g := &Group{hierarchy: p.hierarchy, mode: Scope, unit: n.unit(), path: group, bounds: p.bounds, env: p.env}
+	if _, err := p.read(group, weightFile); err != nil && p.bounds.Weight != nil && !p.strict {
+		g.bounds.Weight = nil
+		g.gaps = append(g.gaps, "the processor weight is not in force: the service manager of this user was not given the controller cpu")
+	}
+	return g, p.prove(group, g.bounds.controls())
+}
+
+// beside makes a group and moves a process into it.
+func (p *Plan) beside(id proc.ID) (*Group, error) {
+	group, err := p.found(p.parent, p.name, id, p.bounds.controls())
+	if err != nil {
+		return nil, err
+	}
+	return &Group{hierarchy: p.hierarchy, mode: Cgroup, path: group, bounds: p.bounds}, p.prove(group, p.bounds.controls())
+}
+
+const weightFile = "cpu.weight"
+
+// control is a control file and what it is to hold.
+type control struct{ file, text string }
+
+// controls are the files that hold the limits, in the order in which they are
+// written: what opens a way past a limit is closed before the limit stands.
+func (b Bounds) controls() []control {
+	list := []control{{"pids.max", strconv.FormatUint(b.TasksMax, 10)}}
+	if b.MemoryMax != nil {
+		list = append(list, control{"memory.swap.max", "0"}, control{"memory.max", strconv.FormatUint(*b.MemoryMax, 10)})
+	}
+	if b.Weight != nil {
+		list = append(list, control{weightFile, strconv.FormatUint(*b.Weight, 10)})
+	}
+	return list
+}

@@ -1,0 +1,41 @@
+//go:build !linux
+
+package scope
+
+import (
+	"context"
+
+	"cage/internal/proc"
+)
+
+// Plan is a place for a group. This system has none.
+type Plan struct{}
+
+// Group is the control group of a run. This system has none.
+type Group struct{}
+
+// Prepare refuses: control groups are Linux's.
+func Prepare(context.Context, Request) (*Plan, error) {
+	return nil, unavailable("this system has no control groups")
+}
+
+// Sweep finds nothing.
+func Sweep(context.Context, []string) ([]string, error) { return nil, nil }
+
+// List finds nothing.
+func List(context.Context, []string) ([]Session, error) { return nil, nil }
+
+func (*Plan) Close() {}
+
+func (*Plan) Place(context.Context, proc.ID) (*Group, error) {
+	return nil, unavailable("this system has no control groups")
+}
+
+func (*Group) Mode() Mode                         { return "" }
+func (*Group) Name() string                       { return "" }
+func (*Group) Path() string                       { return "" }
+func (*Group) Bounds() Bounds                     { return Bounds{} }
+func (*Group) Gaps() []string                     { return nil }
+func (*Group) Controls() map[string]string        { return nil }
+func (*Group) Kill() error                        { return nil }
+func (*Group) End(context.Context) (Usage, error) { return Usage{}, nil }
