@@ -152,22 +152,35 @@ func (h hierarchy) parentOf(pid int) int {
 	return 0
 }
 
-// found makes a group with limits and moves a process that stands still into it.
-// A limit that cannot be written is none.
-func (h hierarchy) found(parent string, n name, id proc.ID, controls []control) (string, error) {
-	group := path.Join(parent, n.String())
-	if err := os.Mkdir(h.folder(group), 0o755); err != nil {
-		return "", unavailable("no group can be made in %s: %v", parent, errno(err))
-	}
-	for _, c := range controls {
-		if err := h.write(group, c.file, c.text); err != nil {
-			_ = unix.Rmdir(h.folder(group))
-			return "", unavailable("%s cannot be set: %v", c.file, errno(err))
+// make makes a group. Where one of that name is there, it is another program's of
+// the same process number, or one that could not be removed.
+func (h hierarchy) make(parent string, n name) (string, error) {
+	var err error
+	for n.attempt = 1; n.attempt <= mostAttempts; n.attempt++ {
+		group := path.Join(parent, n.String())
+		if err = os.Mkdir(h.folder(group), 0o755); err == nil {
+			return group, nil
+		}
+		if !os.IsExist(err) {
+			break
 		}
 	}
-	if err := h.write(group, "cgroup.procs", strconv.Itoa(id.PID)); err != nil {
-		_ = unix.Rmdir(h.folder(group))
-		return "", unavailable("the command cannot be moved into a group in %s: %v", parent, errno(err))
+	return "", unavailable("no group can be made in %s: %v", parent, errno(err))
+}
+
+// fill gives a group its limits, reads them back, and moves a process that
+// stands still into it. A limit that cannot be written is none.
+func (h hierarchy) fill(group string, id proc.ID, controls []control) error {
+	for _, c := range controls {
+		if err := h.write(group, c.file, c.text); err != nil {
+			return unavailable("%s cannot be set: %v", c.file, errno(err))
+		}
 	}
-	return group, nil
+	if err := h.prove(group, controls); err != nil {
+		return err
+	}
+	if err := h.write(group, "cgroup.procs", strconv.Itoa(id.PID)); err != nil {
+		return unavailable("the command cannot be moved into the group %s: %v", group, errno(err))
+	}
+	return nil
 }

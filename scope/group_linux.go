@@ -85,8 +85,8 @@ func (g *Group) End(ctx context.Context) (Usage, error) {
 		return usage, errors.Join(err, lost)
 	}
 	defer m.close()
-	end, lost := m.settled(ctx, g.unit)
-	if end.outOfMemory && usage.Kills == 0 {
+	outOfMemory, lost := m.settled(ctx, g.unit)
+	if outOfMemory && usage.Kills == 0 {
 		// The group had gone before its events were read.
 		usage.Kills, usage.Limit = 1, Own
 	}

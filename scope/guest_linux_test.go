@@ -122,11 +122,11 @@ func hog(mebibytes int) string {
 // swap or not, and named; what started it goes on.
 func TestGuestRunawayChild(t *testing.T) {
 	mode := guest(t)
-	g, h := placed(t, "runaway", Limits{Memory: Bytes(64 << 20), Tasks: 40}, hog(200)+"; echo child $?; sleep 0.2; exit 3")
+	g, h := placed(t, "runaway", Limits{Memory: Bytes(24 << 20), Tasks: 40}, hog(60)+"; echo child $?; sleep 0.2; exit 3")
 	if g.Mode() != mode {
 		t.Errorf("the mode is %s, want %s", g.Mode(), mode)
 	}
-	for file, want := range map[string]string{"memory.max": "67108864", "memory.swap.max": "0", "pids.max": "40"} {
+	for file, want := range map[string]string{"memory.max": "25165824", "memory.swap.max": "0", "pids.max": "40"} {
 		if got, err := g.read(g.path, file); got != want || g.Controls()[file] != want {
 			t.Errorf("%s holds %q, %v; want %s", file, got, err, want)
 		}
@@ -141,7 +141,7 @@ func TestGuestRunawayChild(t *testing.T) {
 	if usage.Kills != 1 || usage.Limit != Own || len(usage.Killed) != 1 || usage.Killed[0].Name != "perl" {
 		t.Errorf("what happened: %+v", usage)
 	}
-	if _, err := os.Stat("/sys/fs/cgroup/init.scope/memory.peak"); err == nil && (usage.Peak == nil || *usage.Peak < 32<<20 || *usage.Peak > 64<<20) {
+	if _, err := os.Stat("/sys/fs/cgroup/init.scope/memory.peak"); err == nil && (usage.Peak == nil || *usage.Peak < 12<<20 || *usage.Peak > 24<<20) {
 		t.Errorf("the peak is %v", usage.Peak)
 	}
 }
@@ -150,7 +150,7 @@ func TestGuestRunawayChild(t *testing.T) {
 // SIGTERM and in sessions of its own, ends with the group.
 func TestGuestForkBomb(t *testing.T) {
 	guest(t)
-	g, h := placed(t, "bomb", Limits{Tasks: 24}, `trap "" TERM; for i in $(seq 60); do setsid sleep 600 & done; sleep 600`)
+	g, h := placed(t, "bomb", Limits{Tasks: 20}, `trap "" TERM; for i in $(seq 30); do setsid sleep 600 & done; sleep 600`)
 	h.letGo()
 	eventually(t, "a refused fork", func() bool {
 		text, _ := g.read(g.path, "pids.events")
@@ -173,7 +173,7 @@ func TestGuestForkBomb(t *testing.T) {
 // that of the other.
 func TestGuestTwoAtOnce(t *testing.T) {
 	guest(t)
-	a, ha := placed(t, "same", Limits{Memory: Bytes(64 << 20)}, hog(200)+"; echo a $?")
+	a, ha := placed(t, "same", Limits{Memory: Bytes(24 << 20)}, hog(60)+"; echo a $?")
 	b, hb := placed(t, "same", Limits{Memory: Bytes(80 << 20)}, "read x; echo b")
 	if a.Path() == b.Path() {
 		t.Fatalf("both are in %s", a.Path())
@@ -195,8 +195,8 @@ func TestGuestTwoAtOnce(t *testing.T) {
 // Promise: where a group above ran out of memory, it is that one which is named.
 func TestGuestLimitAbove(t *testing.T) {
 	guestOf(t, Scope)
-	g, h := placed(t, "above", Limits{Memory: Bytes(128 << 20)}, hog(100)+"; echo child $?; sleep 0.2")
-	limitSlice(t, "48M")
+	g, h := placed(t, "above", Limits{Memory: Bytes(64 << 20)}, hog(50)+"; echo child $?; sleep 0.2")
+	limitSlice(t, "24M")
 	h.letGo()
 	h.Wait()
 	usage := ended(t, g)
@@ -240,8 +240,8 @@ func TestGuestCeiling(t *testing.T) {
 // Promise: a name that a failed scope holds keeps nobody from starting.
 func TestGuestNameIsTaken(t *testing.T) {
 	guestOf(t, Scope)
-	first := hold(t, hog(200))
-	plan := prepared(t, "taken", Limits{Memory: Bytes(64 << 20)})
+	first := hold(t, hog(60))
+	plan := prepared(t, "taken", Limits{Memory: Bytes(24 << 20)})
 	n := plan.name
 	if err := plan.manager.startUnit(t.Context(), n.unit(), properties(first.Process.Pid, plan.bounds)); err != nil {
 		t.Fatal(err)

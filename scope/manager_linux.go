@@ -156,10 +156,11 @@ func listed(words []string) string {
 	return strings.Join(words, " ")
 }
 
-// The errors of the manager that call for another try (org.freedesktop.systemd1(5)
+// The errors of the manager that are answers (org.freedesktop.systemd1(5)
 // does not name them; they are in its sources).
 const (
 	unitExists      = "org.freedesktop.systemd1.UnitExists"
+	noSuchUnit      = "org.freedesktop.systemd1.NoSuchUnit"
 	unknownProperty = "org.freedesktop.DBus.Error.PropertyReadOnly"
 )
 
@@ -237,42 +238,49 @@ func (m *manager) killUnit(ctx context.Context, unit string) error {
 	return m.conn.KillUnitWithTarget(ctx, unit, systemd.All, int32(unix.SIGKILL))
 }
 
-// outcome is what the manager says of a unit that may have ended.
-type outcome struct {
-	loaded      bool
-	outOfMemory bool
-}
-
 // settled reads how a unit ended and lets the manager forget it, in this order,
 // because to forget it is to lose why. A unit that is not loaded says nothing
-// of why, and answers like one that ended well.
-func (m *manager) settled(ctx context.Context, unit string) (outcome, error) {
+// of why, and answers like one that ended well. One that has not ended is stopped:
+// a scope whose only process had died before it was moved would stay for ever.
+func (m *manager) settled(ctx context.Context, unit string) (outOfMemory bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, managerPatience)
 	defer cancel()
-	for {
-		of, err := m.conn.GetUnitPropertiesContext(ctx, unit)
-		if err != nil {
-			return outcome{}, fmt.Errorf("asking how the scope ended: %w", err)
+	of, err := m.conn.GetUnitPropertiesContext(ctx, unit)
+	if err == nil && of["LoadState"] == "loaded" && of["ActiveState"] != "failed" && of["ActiveState"] != "inactive" {
+		if err = m.stopUnit(ctx, unit); err == nil {
+			of, err = m.conn.GetUnitPropertiesContext(ctx, unit)
 		}
-		if of["LoadState"] != "loaded" {
-			return outcome{}, nil
-		}
-		switch of["ActiveState"] {
-		case "active", "activating", "deactivating", "reloading":
-			select {
-			case <-time.After(look):
-				continue
-			case <-ctx.Done():
-				return outcome{loaded: true}, fmt.Errorf("the scope does not end: %w", ctx.Err())
-			}
-		}
-		end := outcome{loaded: true}
-		if result, err := m.conn.GetUnitTypePropertyContext(ctx, unit, "Scope", "Result"); err == nil {
-			end.outOfMemory = result.Value.Value() == "oom-kill"
-		}
-		// It fails where the unit has gone by itself.
-		_ = m.conn.ResetFailedUnitContext(ctx, unit)
-		return end, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking how the scope ended: %w", err)
+	}
+	if of["LoadState"] != "loaded" {
+		return false, nil
+	}
+	if result, err := m.conn.GetUnitTypePropertyContext(ctx, unit, "Scope", "Result"); err == nil {
+		outOfMemory = result.Value.Value() == "oom-kill"
+	}
+	// It fails where the unit has gone by itself.
+	_ = m.conn.ResetFailedUnitContext(ctx, unit)
+	return outOfMemory, nil
+}
+
+// stopUnit ends a unit and waits until that is done. One that has gone by
+// itself needs none of it.
+func (m *manager) stopUnit(ctx context.Context, unit string) error {
+	done := make(chan string, 1)
+	_, err := m.conn.StopUnitContext(ctx, unit, "replace", done)
+	if isBusError(err, noSuchUnit) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the scope does not end: %w", ctx.Err())
 	}
 }
 

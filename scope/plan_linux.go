@@ -142,15 +142,22 @@ func (p *Plan) Close() {
 
 // Place makes the group and moves a process into it, which must stand still
 // until its limits are proved from within. It returns a group only where they
-// read back from here. Where one way does not hold, the other is gone.
+// read back from here. Where one way does not hold, the other is gone; where
+// none does, the process has been ended, or is the caller's to end.
 func (p *Plan) Place(ctx context.Context, id proc.ID) (*Group, error) {
 	if p.manager != nil {
-		g, err := p.inScope(ctx, id)
+		n, err := p.manager.start(ctx, p.name, id.PID, p.bounds)
+		var g *Group
+		if err == nil {
+			g, err = p.inScope(n, id)
+		}
 		if err == nil {
 			return g.watched(), nil
 		}
 		p.refused = append(p.refused, fmt.Errorf("no scope: %w", err))
 		p.directly()
+		// What could not be started may stay as well, and keep its name.
+		defer p.manager.settled(ctx, n.unit())
 	}
 	if p.parent != "" {
 		g, err := p.beside(id)
@@ -162,12 +169,8 @@ func (p *Plan) Place(ctx context.Context, id proc.ID) (*Group, error) {
 	return nil, p.refusal()
 }
 
-// inScope has the service manager move a process into a scope.
-func (p *Plan) inScope(ctx context.Context, id proc.ID) (*Group, error) {
-	n, err := p.manager.start(ctx, p.name, id.PID, p.bounds)
-	if err != nil {
-		return nil, err
-	}
+// inScope finds a process and its limits where the service manager moved it.
+func (p *Plan) inScope(n name, id proc.ID) (*Group, error) {
 	group, err := p.groupOf(strconv.Itoa(id.PID))
 	if err != nil {
 		return nil, err
@@ -186,11 +189,15 @@ func (p *Plan) inScope(ctx context.Context, id proc.ID) (*Group, error) {
 
 // beside makes a group and moves a process into it.
 func (p *Plan) beside(id proc.ID) (*Group, error) {
-	group, err := p.found(p.parent, p.name, id, p.bounds.controls())
+	group, err := p.make(p.parent, p.name)
 	if err != nil {
 		return nil, err
 	}
-	return &Group{hierarchy: p.hierarchy, mode: Cgroup, path: group, bounds: p.bounds}, p.prove(group, p.bounds.controls())
+	if err := p.fill(group, id, p.bounds.controls()); err != nil {
+		_ = p.remove(group, 0) // it is as empty as it was
+		return nil, err
+	}
+	return &Group{hierarchy: p.hierarchy, mode: Cgroup, path: group, bounds: p.bounds}, nil
 }
 
 const weightFile = "cpu.weight"

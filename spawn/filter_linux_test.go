@@ -177,7 +177,7 @@ func runFiltered(t *testing.T, r *proc.Reaper, set refusals, path string, env ..
 	ours, theirs := pipe(t)
 	tree, err := startTree(r, proc.Spec{
 		Path: path, Args: []string{path}, Env: env, Files: []*os.File{nil, theirs, os.Stderr},
-	}, setup{Refusals: set})
+	}, setup{Refusals: set}, nil)
 	theirs.Close()
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func keep(orders string) error {
 	if what.Place == proc.ForegroundGroup && !signal.Ignored(unix.SIGHUP) {
 		signal.Notify(k.hungUp, unix.SIGHUP)
 	}
-	if err := k.start(what); err != nil {
+	if err := k.start(what, decoder); err != nil {
 		return k.notices.send(refusal(err))
 	}
 	err = k.hold(decoder)
@@ -94,10 +94,14 @@ func (k *keeper) hold(decoder *gob.Decoder) error {
 	return k.serve(orders)
 }
 
-func (k *keeper) start(what request) error {
+func (k *keeper) start(what request, decoder *gob.Decoder) error {
 	reaper, err := proc.NewReaper()
 	if err != nil {
 		return err
+	}
+	var confine Confine
+	if what.Confined {
+		confine = k.confineFrom(decoder)
 	}
 	k.tree, err = startTree(reaper, proc.Spec{
 		Path: what.Path, Args: what.Args, Env: what.Env, Dir: what.Dir,
@@ -105,7 +109,7 @@ func (k *keeper) start(what request) error {
 		More:  named(what.Descriptors),
 
 		Place: what.Place, Outlives: what.Outlives,
-	}, what.Setup)
+	}, what.Setup, confine)
 	return err
 }
 
@@ -116,7 +120,10 @@ func refusal(err error) notice {
 	if errors.As(err, &path) && errors.As(err, &errno) {
 		return notice{Event: refused, Errno: errno}
 	}
-	return notice{Event: refused, Error: err.Error()}
+	return notice{
+		Event: refused, Error: err.Error(),
+		Unproved: errors.Is(err, ErrUnproved), NeverStarted: errors.Is(err, ErrNeverStarted),
+	}
 }
 
 func (k *keeper) serve(orders <-chan order) error {

@@ -4,7 +4,6 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strconv"
 	"sync"
@@ -86,9 +85,9 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 		waiting: make(map[uint64]chan<- notice),
 	}
 	decoder := gob.NewDecoder(ours)
-	if err := k.begin(decoder, request{
+	if err := k.begin(decoder, c.Confine, request{
 		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Place: spec.Place, Descriptors: c.Descriptors, Setup: c.setup(),
-		Outlives: spec.Outlives,
+		Confined: c.Confine != nil, Outlives: spec.Outlives,
 	}); err != nil {
 		// Without its orders the keeper ends.
 		ours.Close()
@@ -107,24 +106,37 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 	return &Run{Tree: k, mechanism: Keeper}, nil
 }
 
-// begin asks for the command and waits until it runs.
-func (k *kept) begin(decoder *gob.Decoder, what request) error {
+// begin asks for the command, confines it and waits until it runs.
+func (k *kept) begin(decoder *gob.Decoder, confine Confine, what request) error {
 	if err := k.orders.send(what); err != nil {
 		return fmt.Errorf("asking the keeper for the command: %w", err)
 	}
-	var first notice
-	if err := decoder.Decode(&first); err != nil {
-		return fmt.Errorf("waiting for the keeper: %w", err)
+	first, err := hear(decoder)
+	if err == nil && first.Event == holding {
+		if err := k.answer(first.Command, confine); err != nil {
+			return err
+		}
+		first, err = hear(decoder)
 	}
-	switch {
-	case first.Event == started:
+	if err != nil {
+		return err
+	}
+	if first.Event == started {
 		k.command = first.Command
 		return nil
-	case first.Errno != 0:
-		return &fs.PathError{Op: "exec", Path: what.Path, Err: first.Errno}
-	default:
-		return fmt.Errorf("the keeper refuses: %s", first.Error)
 	}
+	if err = first.err(what.Path); first.Errno == 0 && !first.NeverStarted {
+		err = fmt.Errorf("the keeper refuses: %w", err)
+	}
+	return err
+}
+
+func hear(decoder *gob.Decoder) (notice, error) {
+	var n notice
+	if err := decoder.Decode(&n); err != nil {
+		return n, fmt.Errorf("waiting for the keeper: %w", err)
+	}
+	return n, nil
 }
 
 // listen takes what the keeper says until it says nothing more, and reports

@@ -2,7 +2,9 @@ package spawn
 
 import (
 	"encoding/gob"
+	"errors"
 	"io"
+	"io/fs"
 	"sync"
 	"syscall"
 	"time"
@@ -11,7 +13,8 @@ import (
 )
 
 // The talk between a program and its keeper: first the program sends a
-// request, and the keeper says started or refused. From then on the program
+// request, and the keeper says started or refused; before that, where the command
+// is to be confined, holding, and the program says how. From then on it
 // sends orders, each of which is answered under its number, and the keeper
 // says, unasked, stopped whenever the command was, and at last exited and gone.
 // Both sides are the same binary, so the encoding needs no version.
@@ -25,6 +28,8 @@ type request struct {
 	// Descriptors are those that it gets beside the standard streams.
 	Descriptors []int
 	Setup       setup
+	// Confined says that the program confines the command.
+	Confined bool
 	// Outlives says that the run is left alone when the program dies.
 	Outlives bool
 }
@@ -54,17 +59,22 @@ const (
 	exited
 	gone
 	answered
+	holding
+	becoming
 )
 
 // notice is what a keeper says; Event tells which other fields it fills.
 type notice struct {
 	Event event
 
-	Command proc.ID        // started
-	Errno   syscall.Errno  // refused: what the system answered, or 0
-	Error   string         // refused without Errno; answered list or leave, where it failed
-	Signal  syscall.Signal // stopped
-	Exit    proc.Exit      // exited
+	Command proc.ID       // started, holding
+	Errno   syscall.Errno // refused: what the system answered, or 0
+	Error   string        // refused without Errno; answered list or leave, where it failed
+	// refused: that it is one of these.
+	Unproved, NeverStarted bool
+
+	Signal syscall.Signal // stopped
+	Exit   proc.Exit      // exited
 
 	Number    uint64         // answered
 	Processes []proc.Process // answered list or leave
@@ -85,3 +95,26 @@ func (s *sender) send(message any) error {
 	defer s.mu.Unlock()
 	return s.encoder.Encode(message)
 }
+
+// err is why a command did not come to run, as a refusal tells it.
+func (n notice) err(path string) error {
+	switch {
+	case n.Errno != 0:
+		return &fs.PathError{Op: "exec", Path: path, Err: n.Errno}
+	case n.NeverStarted:
+		return ErrNeverStarted
+	case n.Unproved:
+		return &told{n.Error, ErrUnproved}
+	default:
+		return errors.New(n.Error)
+	}
+}
+
+// told is an error that another process has put into words.
+type told struct {
+	text string
+	kind error
+}
+
+func (t *told) Error() string { return t.text }
+func (t *told) Unwrap() error { return t.kind }

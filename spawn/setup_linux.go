@@ -18,8 +18,9 @@ import (
 
 // setup is what has to be done between fork and exec, in the stage.
 type setup struct {
-	Limits   []limit
-	Refusals refusals
+	Limits      []limit
+	Refusals    refusals
+	Confinement Confinement
 }
 
 func (c Command) setup() setup { return setup{Limits: c.Limits.list(), Refusals: c.refusals()} }
@@ -36,10 +37,11 @@ func (c Command) refusals() refusals {
 
 // startOwn starts a command that this program holds itself.
 func (s Stage) startOwn(r *proc.Reaper, c Command, spec proc.Spec) (*proc.Tree, error) {
-	if set := c.setup(); !set.none() && !s.entered {
+	set := c.setup()
+	if !s.entered && (c.Confine != nil || !set.none()) {
 		return nil, fmt.Errorf("the command is to be set up: %w", ErrNoStage)
 	}
-	return startTree(r, spec, c.setup())
+	return startTree(r, spec, set, c.Confine)
 }
 
 func (s setup) none() bool { return len(s.Limits) == 0 && s.Refusals == (refusals{}) }
@@ -54,8 +56,8 @@ type assignment struct {
 
 // startTree starts a command, by way of the stage where something has to be set
 // up for it. The stage becomes the command: it is the same process.
-func startTree(r *proc.Reaper, spec proc.Spec, set setup) (*proc.Tree, error) {
-	if set.none() {
+func startTree(r *proc.Reaper, spec proc.Spec, set setup, confine Confine) (*proc.Tree, error) {
+	if set.none() && confine == nil {
 		return r.Start(spec)
 	}
 	ours, theirs, err := socketPair()
@@ -79,7 +81,12 @@ func startTree(r *proc.Reaper, spec proc.Spec, set setup) (*proc.Tree, error) {
 	if err != nil {
 		return nil, ofCommand(err, spec.Path)
 	}
-	err = assign(ours, assignment{Setup: set, Path: spec.Path, Args: spec.Args, Env: spec.Env})
+	if confine != nil {
+		set.Confinement, err = confine(tree.Command())
+	}
+	if err == nil {
+		err = assign(ours, assignment{Setup: set, Path: spec.Path, Args: spec.Args, Env: spec.Env})
+	}
 	if err != nil {
 		_ = tree.Command().Signal(unix.SIGKILL) // it has ended where it refused
 		<-tree.Gone()
@@ -102,20 +109,22 @@ func ofCommand(err error, path string) error {
 // its end of the talk is closed by that.
 func assign(talk *os.File, a assignment) error {
 	if err := gob.NewEncoder(talk).Encode(a); err != nil {
-		return fmt.Errorf("telling the stage what to start: %w", err)
+		return fmt.Errorf("telling the stage what to start: %w", talkError(err))
 	}
+	decoder := gob.NewDecoder(talk)
 	var answer notice
-	err := gob.NewDecoder(talk).Decode(&answer)
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		return fmt.Errorf("waiting for the stage: %w", err)
-	case answer.Errno != 0:
-		return &fs.PathError{Op: "exec", Path: a.Path, Err: answer.Errno}
-	default:
-		return errors.New(answer.Error)
+	if err := decoder.Decode(&answer); err != nil {
+		return fmt.Errorf("waiting for the stage: %w", talkError(err))
 	}
+	if answer.Event == becoming {
+		answer = notice{}
+		if err := decoder.Decode(&answer); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("waiting for the command: %w", err)
+		}
+	}
+	return answer.err(a.Path)
 }
 
 // become is the whole life of the stage. It returns only where the command
@@ -133,14 +142,22 @@ func become(talk string) error {
 	}
 	// What is set for a thread holds for the command if that thread becomes it.
 	runtime.LockOSThread()
-	err = what.Setup.apply()
-	if err == nil {
-		err = &fs.PathError{Op: "exec", Path: what.Path, Err: syscall.Exec(what.Path, what.Args, what.Env)}
+	answers := newSender(socket)
+	if err := what.Setup.apply(); err != nil {
+		return answers.send(refusal(err))
 	}
-	return newSender(socket).send(refusal(err))
+	// That the talk ends means nothing by itself: the stage may have been killed.
+	if err := answers.send(notice{Event: becoming}); err != nil {
+		return err
+	}
+	err = syscall.Exec(what.Path, what.Args, what.Env)
+	return answers.send(refusal(&fs.PathError{Op: "exec", Path: what.Path, Err: err}))
 }
 
 func (s setup) apply() error {
+	if err := s.Confinement.apply(); err != nil {
+		return err
+	}
 	for _, l := range s.Limits {
 		if err := l.apply(); err != nil {
 			return err

@@ -90,6 +90,8 @@ type Command struct {
 	Limits Limits
 	// Lifetime says what may outlive what.
 	Lifetime Lifetime
+	// Confine, where it is set, is called once while the command is started.
+	Confine Confine
 }
 
 // Tree is a command with everything that descends from it.

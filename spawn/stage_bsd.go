@@ -33,11 +33,17 @@ func (s Stage) startOwn(r *proc.Reaper, c Command, spec proc.Spec) (*proc.Tree, 
 	if c.Limits != (Limits{}) {
 		return nil, errNoLimits
 	}
+	if c.Confine != nil {
+		return nil, errNoConfinement
+	}
 	return r.Start(spec)
 }
 
 // errNoLimits is what limits of a command come to here.
 var errNoLimits = errors.New("limits of a command cannot be set on this system yet; set them for the cage with ulimit")
+
+// errNoConfinement is what confining a command comes to here.
+var errNoConfinement = errors.New("a command cannot be confined on this system: it has no control groups")
 
 // startKept refuses: without a subreaper a keeper would hold no more than the
 // program itself, and the Reaper names no foreign children here.
