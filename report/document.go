@@ -376,12 +376,33 @@ type Hygiene struct {
 	Gaps List[string] `json:"gaps"`
 }
 
-// Resources says which cgroup the run had.
+// Resources says what of the machine the run could take, and what came of it.
 type Resources struct {
 	// Mode is `off`, `scope`, `cgroup`, `nice-only` or `none`.
 	Mode string `json:"mode"`
-	// Reason says why it is that mode; nil for off.
+	// Reason says why it is that mode; nil for off and scope.
 	Reason *string `json:"reason"`
+	// Group is the scope, or the path of the control group; nil without one.
+	Group *string `json:"group"`
+	// MemoryMax is in bytes; nil without a limit, like those after it.
+	MemoryMax *uint64 `json:"memory_max"`
+	TasksMax  *uint64 `json:"tasks_max"`
+	CPUWeight *uint64 `json:"cpu_weight"`
+	// OOMKills is how many processes the kernel killed for memory.
+	OOMKills uint64 `json:"oom_kills"`
+	// OOMLimit says whose limit that was: `own`, or `above` for that of OOMGroup,
+	// which contains the run's, or of the whole machine; nil where none was
+	// killed.
+	OOMLimit *string `json:"oom_limit"`
+	OOMGroup *string `json:"oom_group"`
+	// Killed are those of the killed that are known by name.
+	Killed List[Process] `json:"killed"`
+	// MemoryPeak is the most that was used, in bytes; nil where it is not known.
+	MemoryPeak *uint64 `json:"memory_peak"`
+	// TasksRefused is how often a process was refused for TasksMax.
+	TasksRefused uint64 `json:"tasks_refused"`
+	// Gaps name what was asked for and could not be enforced.
+	Gaps List[string] `json:"gaps"`
 }
 
 // Failure is the document of a run that failed closed: nothing ran.

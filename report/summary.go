@@ -290,6 +290,7 @@ func (s *summary) facts() {
 	for _, p := range s.d.PushGuard.Published {
 		s.line(s.paint.in(red, label("pushed")), p.text())
 	}
+	s.resources()
 	if len(s.d.Lifetime.Survivors) > 0 {
 		s.line(s.paint.in(red, label("still alive")), processes(s.d.Lifetime.Survivors))
 	}

@@ -17,6 +17,7 @@ type Group struct {
 	path   string
 	bounds Bounds
 	gaps   []string
+	reason string
 	env    []string
 	events *events
 }
@@ -38,6 +39,10 @@ func (g *Group) Path() string { return g.path }
 // Bounds are the limits that are in force.
 func (g *Group) Bounds() Bounds { return g.bounds }
 
+// Reason says why there is no scope where a group was made without one; empty
+// for a scope.
+func (g *Group) Reason() string { return g.reason }
+
 // Gaps say, a sentence each, which limits that were asked for are not.
 func (g *Group) Gaps() []string { return g.gaps }
 
@@ -56,13 +61,16 @@ func (g *Group) watched() *Group {
 	return g
 }
 
+// Look reads what happened so far. A service manager removes a group as soon as
+// it is empty, and with it what could be read.
+func (g *Group) Look() { g.events.look() }
+
 // killPatience is how long processes may take to die of SIGKILL.
 const killPatience = 10 * time.Second
 
 // Kill ends every process of the group. An error says that some refuse to die.
 func (g *Group) Kill() error {
-	// A service manager removes a group as soon as it is empty.
-	g.events.look()
+	g.Look()
 	if !g.kill(g.path, killPatience) {
 		return fmt.Errorf("the group %s still has processes", g.Name())
 	}

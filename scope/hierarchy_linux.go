@@ -40,6 +40,12 @@ func magicOf(path string) (int64, error) {
 	return int64(fs.Type), nil
 }
 
+// CanRenice reports whether this process may set its own niceness.
+func CanRenice() bool {
+	inverse, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	return err == nil && unix.Setpriority(unix.PRIO_PROCESS, 0, 20-inverse) == nil
+}
+
 // check refuses a machine whose limits would be accepted and then ignored.
 func (h hierarchy) check() error {
 	magic, err := h.magic(h.mount)

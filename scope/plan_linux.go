@@ -197,7 +197,7 @@ func (p *Plan) beside(id proc.ID) (*Group, error) {
 		_ = p.remove(group, 0) // it is as empty as it was
 		return nil, err
 	}
-	return &Group{hierarchy: p.hierarchy, mode: Cgroup, path: group, bounds: p.bounds}, nil
+	return &Group{hierarchy: p.hierarchy, mode: Cgroup, path: group, bounds: p.bounds, reason: p.refusal().Error()}, nil
 }
 
 const weightFile = "cpu.weight"

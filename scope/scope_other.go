@@ -19,6 +19,10 @@ func Prepare(context.Context, Request) (*Plan, error) {
 	return nil, unavailable("this system has no control groups")
 }
 
+// CanRenice reports that nobody lowers the priority of a command here: there is
+// no stage to do it in.
+func CanRenice() bool { return false }
+
 // Sweep finds nothing.
 func Sweep(context.Context, []string) ([]string, error) { return nil, nil }
 
@@ -37,5 +41,7 @@ func (*Group) Path() string                       { return "" }
 func (*Group) Bounds() Bounds                     { return Bounds{} }
 func (*Group) Gaps() []string                     { return nil }
 func (*Group) Controls() map[string]string        { return nil }
+func (*Group) Reason() string                     { return "" }
+func (*Group) Look()                              {}
 func (*Group) Kill() error                        { return nil }
 func (*Group) End(context.Context) (Usage, error) { return Usage{}, nil }

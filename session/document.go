@@ -37,7 +37,7 @@ func (s *session) report() *report.Document {
 		Contests:  s.contestRows(rows),
 		Lifetime:  s.lifetime(),
 		Hygiene:   s.hygiene(),
-		Resources: report.Resources{Mode: "off"},
+		Resources: s.resources,
 		Limits: report.Limits(report.LimitFacts{
 			Watch: !s.NoWatch, ReportOnly: s.ReportOnly, Pushes: s.unguarded == nil, Unjudged: s.unjudged(), Skipped: displayAll(s.layout, s.skipped),
 			NoCommand: s.watching != nil, Program: s.program() != nil,

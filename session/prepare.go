@@ -96,6 +96,9 @@ func (s *session) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.findGroup(ctx); err != nil {
+		return err
+	}
 	s.arm(s.startRefs(ctx))
 	var guarded sync.WaitGroup
 	guarded.Go(func() { s.guardPushes(ctx) }) // beside the writing, which waits for the disk

@@ -67,6 +67,9 @@ type Options struct {
 	// Rlimits bound the command and its descendants. Core dumps are off unless
 	// they say otherwise.
 	Rlimits spawn.Limits
+	// Resources are what the run may take of the machine; nil bounds nothing. They
+	// do not go with LifetimeLeave.
+	Resources *Resources
 	// Stdin, Stdout and Stderr are handed to the command.
 	Stdin, Stdout, Stderr *os.File
 	// NoWatch leaves everything to one check when the command has ended.
@@ -137,6 +140,7 @@ type session struct {
 	reviewable bool
 
 	pushes
+	confinement
 	supervision
 }
 
@@ -151,6 +155,7 @@ func (s *session) execute(order context.Context) *report.Document {
 	}()
 	s.supervise(ctx, order.Done())
 	s.endPushes(ctx)
+	s.endGroup(ctx)
 	s.guard.Sweep(ctx)
 	s.stopWatching()
 	s.kept.Finish()
@@ -179,6 +184,9 @@ func (s *session) close() {
 		s.kept.Finish()
 	}
 	s.closePushGuard()
+	if s.place != nil {
+		s.place.Close()
+	}
 	if s.log != nil {
 		s.log.Close()
 	}

@@ -50,7 +50,7 @@ type supervision struct {
 func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 	defer s.contests.close()
 	if s.watching == nil {
-		if s.startErr = s.startCommand(); s.startErr != nil {
+		if s.startErr = s.startCommand(ctx); s.startErr != nil {
 			return
 		}
 	}
@@ -67,6 +67,7 @@ func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 		select {
 		case exit := <-s.commandExited():
 			s.exit = &exit
+			s.lookAtGroup()
 			s.endOrLeave()
 		case sig := <-s.commandStopped():
 			s.suspend(ctx, sig)
@@ -127,13 +128,13 @@ const sessionVariable = "GANTRY_CAGE_SESSION"
 
 // startCommand starts the command where the caller stands, with the session's
 // names in its environment whatever else reaches it.
-func (s *session) startCommand() error {
+func (s *session) startCommand(ctx context.Context) error {
 	environment := s.Environment
 	environment.Set = append(slices.Clip(environment.Set), sessionVariable+"="+s.id, "GANTRY_CAGE_SESSION_LOG="+filepath.Clean(s.log.Path()))
 	var env []string
 	env, s.droppedEnv = environment.Apply(s.Env)
 	env = s.withPushGuard(env)
-	run, err := s.Stage.Start(s.reaper, spawn.Command{
+	run, err := s.startConfined(ctx, spawn.Command{
 		Path: s.Command[0], Args: s.Command[1:],
 		Env:   env,
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
@@ -203,6 +204,7 @@ func (s *session) endTree(tree halt.Tree) {
 	s.endingStarted, s.cutShort = true, s.exit == nil
 	go func() {
 		ended := halt.End(tree, s.Grace, s.hurry)
+		s.killGroup()
 		if !ended.Proved && s.watching == nil {
 			s.endStrays(&ended)
 		}

@@ -28,7 +28,7 @@ const houseModule = "cage"
 // a package that is not listed is not either.
 var houseImports = map[string][]string{
 	"cmd/cage": {"*"},
-	"session":  {"guard", "watch", "journal", "spawn", "halt", "report", "rules", "snapshot", "internal/*"},
+	"session":  {"guard", "watch", "journal", "spawn", "scope", "halt", "report", "rules", "snapshot", "internal/*"},
 	"guard":    {"watch", "restore", "snapshot", "rules", "internal/kept", "internal/safefile", "internal/gitrepo"},
 	"watch":    {"rules", "snapshot", "internal/safefile"},
 	"restore":  {"rules", "snapshot", "internal/safefile"},
@@ -37,6 +37,7 @@ var houseImports = map[string][]string{
 	"journal":  {"rules", "snapshot", "internal/safefile", "internal/proc"},
 	"halt":     {"internal/proc"},
 	"spawn":    {"internal/proc"},
+	"scope":    {"internal/proc"},
 	"check":    {"report", "rules", "internal/anchors", "internal/gitrepo"},
 	"report":   {"rules"},
 

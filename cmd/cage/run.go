@@ -14,6 +14,7 @@ import (
 // runFlags are the session's flags as they were given.
 type runFlags struct {
 	guardFlags
+	resourceFlags
 	noWatch  bool
 	lifetime choice
 	env      choice
@@ -26,9 +27,9 @@ type runFlags struct {
 
 func newRun(stage spawn.Stage, code *int) *cobra.Command {
 	f := runFlags{
-		guardFlags: newGuardFlags(),
-		lifetime:   choice{value: "tree", allowed: []string{"run", "tree", "leave"}},
-		env:        choice{value: "inherit", allowed: []string{"inherit", "passthrough", "allowlist"}},
+		guardFlags: newGuardFlags(), resourceFlags: newResourceFlags(),
+		lifetime: choice{value: "tree", allowed: []string{"run", "tree", "leave"}},
+		env:      choice{value: "inherit", allowed: []string{"inherit", "passthrough", "allowlist"}},
 	}
 	c := &cobra.Command{
 		Short:       "Run a command under guard",
@@ -75,6 +76,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	a.add(reaches, &f.rlimit, "rlimit", "bound the command and each of its processes: nproc, cpu (seconds), fsize (bytes), nofile, core (bytes)")
 	a.add(reaches, &f.passFD, "pass-fd", "let this open file through, at the same number; repeatable")
 
+	f.resourceFlags.addTo(a)
 	f.addTelling(a, "print the report on stdout when the command has ended")
 	completeValues(c)
 }
@@ -89,8 +91,12 @@ func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (i
 	if len(f.passEnv) > 0 && f.env.value != spawn.AllowList.String() {
 		return 0, usage("--pass-env goes with --env allowlist; see cage --help")
 	}
+	options := f.options(stage, command)
+	if options.Resources, err = f.resourceFlags.asked(options.Lifetime); err != nil {
+		return 0, err
+	}
 	over := takeSignals()
-	doc, err := session.Run(ctx, f.options(stage, command))
+	doc, err := session.Run(ctx, options)
 	if doc == nil {
 		over(exitUsage)
 		f.printFailure(err)

@@ -1,0 +1,198 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cage/internal/proc"
+	"cage/report"
+	"cage/scope"
+	"cage/spawn"
+)
+
+// Resources are the limits that a user asks for.
+type Resources struct {
+	Limits scope.Limits
+	// Require refuses to start where a limit cannot be proved.
+	Require bool
+}
+
+// codeResources is the code of limits that this machine cannot hold.
+const codeResources = "GXT_CAGE_RESOURCES_UNAVAILABLE"
+
+// The modes without a control group.
+const (
+	resourcesOff = "off"
+	niceOnly     = "nice-only"
+	noResources  = "none"
+)
+
+// niceness is what the command gets where it can have no group.
+const niceness = 10
+
+// confinement is the control group of the run.
+type confinement struct {
+	place     *scope.Plan
+	group     *scope.Group
+	resources report.Resources
+}
+
+// findGroup looks for a group for the run, where one was asked for.
+func (s *session) findGroup(ctx context.Context) error {
+	s.resources.Mode = resourcesOff
+	if s.Resources == nil {
+		return nil
+	}
+	s.sweepGroups(ctx)
+	place, err := scope.Prepare(ctx, scope.Request{
+		ID: s.id, Limits: s.Resources.Limits, Strict: s.Resources.Require, Env: s.Env,
+	})
+	if err == nil {
+		s.place = place
+		return nil
+	}
+	if s.Resources.Require {
+		const hint = "cage doctor says what this machine has; --scope auto runs the command without limits"
+		return refusal(codeResources, hint, fmt.Errorf("the limits cannot be enforced: %w", err))
+	}
+	s.doWithout(err)
+	return nil
+}
+
+// sweepGroups ends what killed cages left in groups of their own.
+func (s *session) sweepGroups(ctx context.Context) {
+	swept, err := scope.Sweep(ctx, s.Env)
+	if len(swept) > 0 {
+		const most = 10
+		s.warnings = append(s.warnings, fmt.Sprintf("ended what %d killed session(s) had left running: %s",
+			len(swept), strings.Join(swept[:min(len(swept), most)], ", ")))
+	}
+	if err != nil {
+		s.warnings = append(s.warnings, err.Error())
+	}
+}
+
+// doWithout goes on without a group, and says so.
+func (s *session) doWithout(why error) {
+	reason := why.Error()
+	s.resources.Reason = &reason
+	s.resources.Mode = noResources
+	instead := "nothing bounds the command"
+	if scope.CanRenice() {
+		s.resources.Mode = niceOnly
+		instead = fmt.Sprintf("the command only gives way to others (niceness %d)", niceness)
+	}
+	s.warnings = append(s.warnings, "no limits of memory, tasks or processor: "+reason+"; "+instead)
+}
+
+// confine returns what the command is confined by when it starts; nil for nothing.
+func (s *session) confine(ctx context.Context) spawn.Confine {
+	if s.place != nil {
+		return func(id proc.ID) (spawn.Confinement, error) { return s.intoGroup(ctx, id) }
+	}
+	if s.resources.Mode == niceOnly {
+		return func(proc.ID) (spawn.Confinement, error) { return spawn.Confinement{Niceness: niceness}, nil }
+	}
+	return nil
+}
+
+// intoGroup moves the process that becomes the command into a group.
+func (s *session) intoGroup(ctx context.Context, id proc.ID) (spawn.Confinement, error) {
+	group, err := s.place.Place(ctx, id)
+	if err != nil {
+		return spawn.Confinement{}, err
+	}
+	s.group = group
+	return spawn.Confinement{Group: group.Path(), Controls: group.Controls()}, nil
+}
+
+// startConfined starts the command in its group. Where the machine turns out not
+// to hold the limits, the command has not run, and starts without them unless
+// they are required.
+func (s *session) startConfined(ctx context.Context, command spawn.Command) (*spawn.Run, error) {
+	command.Confine = s.confine(ctx)
+	run, err := s.Stage.Start(s.reaper, command)
+	if s.place == nil {
+		return run, err
+	}
+	defer s.place.Close()
+	if err == nil {
+		s.noteGroup()
+		return run, nil
+	}
+	s.endGroup(ctx)
+	var none *scope.Unavailable
+	if !errors.As(err, &none) && !errors.Is(err, spawn.ErrUnproved) {
+		return nil, err
+	}
+	if s.Resources.Require {
+		return nil, fmt.Errorf("the limits cannot be enforced: %w", err)
+	}
+	said := len(s.warnings)
+	s.doWithout(err)
+	for _, warning := range s.warnings[said:] {
+		s.Messages.Write([]byte(report.Warning(warning))) // nobody to tell if it fails
+	}
+	s.place.Close()
+	s.place = nil
+	command.Confine = s.confine(ctx)
+	return s.Stage.Start(s.reaper, command)
+}
+
+// noteGroup takes what the run may have into the report.
+func (s *session) noteGroup() {
+	r, bounds := &s.resources, s.group.Bounds()
+	name := s.group.Name()
+	r.Mode, r.Group, r.Gaps = string(s.group.Mode()), &name, s.group.Gaps()
+	r.MemoryMax, r.TasksMax, r.CPUWeight = bounds.MemoryMax, &bounds.TasksMax, bounds.Weight
+	if why := s.group.Reason(); why != "" {
+		r.Reason = &why
+	}
+	for _, gap := range s.group.Gaps() {
+		s.Messages.Write([]byte(report.Warning(gap)))
+	}
+}
+
+// lookAtGroup reads what happened while the group is certainly still there.
+func (s *session) lookAtGroup() {
+	if s.group != nil {
+		s.group.Look()
+	}
+}
+
+// killGroup ends what of the group no list of the tree has.
+func (s *session) killGroup() {
+	if s.group == nil {
+		return
+	}
+	if err := s.group.Kill(); err != nil {
+		s.log.WatchError(err)
+	}
+}
+
+// endGroup ends what is left in the group, and takes what happened in it into
+// the report.
+func (s *session) endGroup(ctx context.Context) {
+	if s.group == nil {
+		return
+	}
+	usage, err := s.group.End(ctx)
+	s.group = nil
+	if err != nil {
+		s.log.WatchError(fmt.Errorf("end the control group of the run: %w", err))
+	}
+	r := &s.resources
+	r.OOMKills, r.MemoryPeak, r.TasksRefused = usage.Kills, usage.Peak, usage.Refused
+	if usage.Limit != "" {
+		limit := string(usage.Limit)
+		r.OOMLimit = &limit
+	}
+	if usage.Group != "" {
+		r.OOMGroup = &usage.Group
+	}
+	for _, p := range usage.Killed {
+		r.Killed = append(r.Killed, report.Process{PID: p.PID, Name: p.Name})
+	}
+}
