@@ -118,13 +118,16 @@ func (m *manager) greet(a address) error {
 	return err
 }
 
+// sessionsGroup is the group of the slice of all sessions.
+func (m *manager) sessionsGroup() string { return path.Join(m.group, outerSlice, sessionsSlice) }
+
 func (m *manager) close() { m.conn.Close() }
 
 // ceiling returns what the slice of all sessions may take at most: the kernel
 // says it of the groups that exist, the manager of those that do not yet.
 func (m *manager) ceiling(h hierarchy) *uint64 {
-	least := h.ceiling(path.Join(append([]string{m.group}, slicePath...)...))
-	for _, unit := range slicePath {
+	least := h.ceiling(m.sessionsGroup())
+	for _, unit := range []string{outerSlice, sessionsSlice} {
 		property, err := m.conn.GetUnitTypeProperty(unit, "Slice", "MemoryMax")
 		if err != nil {
 			continue // not known to have one

@@ -13,12 +13,12 @@ import (
 // prefix begins the name of every group.
 const prefix = "cage-session-"
 
-// sessionsSlice contains every scope. Its name makes it a part of cage.slice
+// sessionsSlice contains every scope. Its name makes it a part of outerSlice
 // (systemd.slice(5)).
-const sessionsSlice = "cage-sessions.slice"
-
-// slicePath are the names of that slice and of what contains it, outermost first.
-var slicePath = []string{"cage.slice", sessionsSlice}
+const (
+	outerSlice    = "cage.slice"
+	sessionsSlice = "cage-sessions.slice"
+)
 
 // mostID is the longest part of a name that stands for an id: systemd allows
 // 255 bytes in all.

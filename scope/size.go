@@ -33,8 +33,8 @@ func (m Memory) IsSet() bool { return m != Memory{} }
 // ErrSize is returned for what is no size.
 var ErrSize = errors.New("a size such as 512M or 2G, a share of the machine's memory such as 25%, or auto")
 
-// units are by the letters that systemd.resource-control(5) has.
-var units = map[byte]uint64{'K': kibibyte, 'M': mebibyte, 'G': gibibyte, 'T': tebibyte}
+// byLetter are the units by the letters that systemd.resource-control(5) has.
+var byLetter = map[byte]uint64{'K': kibibyte, 'M': mebibyte, 'G': gibibyte, 'T': tebibyte}
 
 // ParseMemory reads a bound as systemd writes it: bytes, with K, M, G or T for
 // powers of 1024 and a fraction before them, or a whole percentage of the
@@ -69,7 +69,7 @@ func parseBytes(text string) (uint64, error) {
 	if text == "" {
 		return 0, ErrSize
 	}
-	unit, hasUnit := units[text[len(text)-1]]
+	unit, hasUnit := byLetter[text[len(text)-1]]
 	if !hasUnit {
 		return number64(text)
 	}

@@ -102,8 +102,7 @@ func (h hierarchy) sessions(ctx context.Context, env []string) (*manager, []foun
 	units, err := m.sessions(ctx)
 	for _, unit := range units {
 		if n, ours := parseName(unit.Name); ours {
-			at := path.Join(append(append([]string{m.group}, slicePath...), unit.Name)...)
-			groups = append(groups, found{name: n, group: at, unit: unit.Name})
+			groups = append(groups, found{name: n, group: path.Join(m.sessionsGroup(), unit.Name), unit: unit.Name})
 		}
 	}
 	return m, groups, err
