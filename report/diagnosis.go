@@ -63,6 +63,8 @@ const (
 	LeftoverLost LeftoverKind = "lost"
 	// LeftoverQuarantine is a folder with displaced versions that were not copied.
 	LeftoverQuarantine LeftoverKind = "quarantine"
+	// LeftoverPushGuard is a folder of hooks that nothing leads git to any more.
+	LeftoverPushGuard LeftoverKind = "push_guard"
 )
 
 // Leftover is one thing that an earlier session left, or a running one holds.

@@ -15,6 +15,8 @@ type Place struct {
 	Journal string
 	// Missed names a session that is known there, has not ended and does not run.
 	Missed string
+	// Temp is its temporary directory.
+	Temp string
 }
 
 // Examination is what a session would have that started in the current
@@ -47,7 +49,7 @@ func Examine(ctx context.Context, env []string, limits snapshot.Limits) (*Examin
 	if err := s.locate(ctx); err != nil {
 		return nil, s.refuse(err)
 	}
-	e := &Examination{Place: Place{Layout: s.layout, Journal: s.journalFolder()}, HooksBy: s.hooksBy}
+	e := &Examination{Place: Place{Layout: s.layout, Journal: s.journalFolder(), Temp: s.temp}, HooksBy: s.hooksBy}
 	if note, err := recall(s.layout.Root); err == nil && note != nil && !note.runs() {
 		e.Missed = note.Session
 	}

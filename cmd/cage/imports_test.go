@@ -52,7 +52,7 @@ var houseImports = map[string][]string{
 	"internal/demo":       {"report", "testdata/demo"},
 	"internal/console":    {},
 	"internal/pushguard":  {"spawn", "report", "rules", "internal/gitrepo"},
-	"internal/doctor":     {"session", "journal", "snapshot", "report", "rules", "internal/kept"},
+	"internal/doctor":     {"session", "journal", "snapshot", "report", "rules", "internal/kept", "internal/pushguard"},
 	"internal/review":     {"restore", "rules", "snapshot", "internal/kept", "internal/safefile", "internal/gitrepo"},
 	"internal/suggest":    {"rules", "internal/safefile"},
 	"internal/bench":      {"journal", "rules", "snapshot", "spawn", "internal/proc", "internal/torture"},

@@ -119,7 +119,13 @@ func TestDoctorTellsWhatIsLeft(t *testing.T) {
 	r.exits(0)
 	f.must(os.Remove(f.path("go")))
 	f.must(os.Remove(f.path("ready")))
+	f.hooksLeft(0)
+	stray := filepath.Join(f.work, "tmp", "gantry-cage-hooks-0123456789abcdef")
+	f.must(os.Mkdir(stray, 0o700))
+	f.examined(1, "push_guard")
+	f.must(os.Remove(stray))
 	i := f.interrupt(filepath.Join(f.repo, ".git"), murder)
+	f.hooksLeft(1)
 	before := i.contents()
 	text := f.examined(1, "interrupted")
 	for _, words := range []string{i.session, i.journal, "cage review --recover restore|keep"} {
@@ -140,7 +146,38 @@ func TestDoctorTellsWhatIsLeft(t *testing.T) {
 	f.examined(1, "lost")
 	i.must(os.Rename(filepath.Join(f.work, "journal"), i.journal))
 	i.recovers("recovery.restored=3")
+	f.hooksLeft(0)
 	f.examined(0, "")
+}
+
+// Promise: hooks of a killed session go with the recovery, also where its
+// journal is lost and the temporary directory is another one.
+func TestHooksOfAKilledSessionGo(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	f.needsNotes()
+	for _, lost := range []bool{false, true} {
+		i := f.interrupt(filepath.Join(f.repo, ".git"), murder)
+		f.hooksLeft(1)
+		if lost {
+			f.must(os.RemoveAll(i.journal))
+		}
+		r := f.prepare("cage", "--", "true")
+		r.cmd.Env = append(r.cmd.Env, "TMPDIR="+filepath.Join(f.work, "home"))
+		r.begin()
+		r.exits(0)
+		f.hooksLeft(0)
+	}
+}
+
+// hooksLeft wants so many folders of hooks in the temporary directory.
+func (f *field) hooksLeft(want int) {
+	f.t.Helper()
+	left, err := filepath.Glob(filepath.Join(f.work, "tmp", "gantry-cage-hooks-*"))
+	f.must(err)
+	if len(left) != want {
+		f.t.Errorf("the folders of hooks are %q, want %d", left, want)
+	}
 }
 
 // examined runs the doctor in both forms and wants one leftover of that kind,

@@ -21,7 +21,7 @@ func Diagnose(ctx context.Context, env []string, limits snapshot.Limits) (report
 	if err != nil {
 		return report.Diagnosis{}, err
 	}
-	left, err := leftovers(e.Layout, e.Journal, e.Missed)
+	left, err := leftovers(e.Place)
 	if err != nil {
 		return report.Diagnosis{}, err
 	}

@@ -6,19 +6,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"cage/internal/kept"
+	"cage/internal/pushguard"
 	"cage/journal"
 	"cage/report"
-	"cage/rules"
+	"cage/session"
 )
 
-// leftovers looks for what sessions left in the directories of a layout and in
-// the folder of their journal. Missed names a session that is known not to have
-// ended; it is empty where none is.
-func leftovers(layout rules.Layout, folder, missed string) ([]report.Leftover, error) {
+// leftovers looks for what sessions left where one would stand: in its
+// directories, in the folder of its journal and in the temporary directory.
+func leftovers(at session.Place) ([]report.Leftover, error) {
 	var found []report.Leftover
-	left, err := inJournal(folder, missed)
+	left, interrupted, err := inJournal(at.Journal, at.Missed)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +30,7 @@ func leftovers(layout rules.Layout, folder, missed string) ([]report.Leftover, e
 			running = left.Place
 		}
 	}
-	for _, dir := range []string{layout.CommonDir, layout.GitDir} {
+	for _, dir := range []string{at.Layout.CommonDir, at.Layout.GitDir} {
 		if dir == "" {
 			continue
 		}
@@ -39,34 +40,57 @@ func leftovers(layout rules.Layout, folder, missed string) ([]report.Leftover, e
 		}
 		found = append(found, quarantined...)
 	}
+	// Those of sessions that the next start cleans up after go with them.
+	hooks, err := ofPushGuards(at.Temp, interrupted, at.Missed)
+	return append(found, hooks...), err
+}
+
+// ofPushGuards lists folders of hooks whose sessions are gone, but for some.
+func ofPushGuards(temp string, but ...string) ([]report.Leftover, error) {
+	folders, err := pushguard.Leftovers(temp)
+	if err != nil {
+		return nil, err
+	}
+	var found []report.Leftover
+	for _, folder := range folders {
+		if slices.ContainsFunc(but, func(id string) bool { return folder == pushguard.Folder(temp, id) }) {
+			continue
+		}
+		found = append(found, report.Leftover{
+			Kind: report.LeftoverPushGuard, Place: folder,
+			Text: "hooks of a session that did not end, in whatever repository; git runs them no more",
+			Fix:  "the next session there removes them, or remove the folder",
+		})
+	}
 	return found, nil
 }
 
-// inJournal looks at the journal's folder without making one.
-func inJournal(folder, missed string) (*report.Leftover, error) {
+// inJournal looks at the journal's folder without making one. Interrupted names
+// the session that left one.
+func inJournal(folder, missed string) (found *report.Leftover, interrupted string, err error) {
 	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
-		return lost(folder, missed), nil
+		return lost(folder, missed), "", nil
 	}
 	j, left, err := journal.Acquire(folder)
 	var active *journal.ActiveError
 	var corrupt *journal.CorruptError
 	switch {
 	case errors.As(err, &active):
-		return &report.Leftover{Kind: report.LeftoverRunning, Place: folder, Text: active.Error()}, nil
+		return &report.Leftover{Kind: report.LeftoverRunning, Place: folder, Text: active.Error()}, "", nil
 	case errors.As(err, &corrupt):
-		return untrusted(corrupt), nil
+		return untrusted(corrupt), "", nil
 	case err != nil:
-		return nil, err
+		return nil, "", err
 	case left == nil && missed != "" && j.Remains():
-		return untrusted(&journal.CorruptError{Folder: folder, Reason: journal.PartGone}), j.Close()
+		return untrusted(&journal.CorruptError{Folder: folder, Reason: journal.PartGone}), "", j.Close()
 	case left == nil:
-		return lost(folder, missed), j.Close() // or a writer was killed before there was a journal
+		return lost(folder, missed), "", j.Close() // or a writer was killed before there was a journal
 	}
 	return &report.Leftover{
 		Kind: report.LeftoverInterrupted, Place: folder,
 		Text: fmt.Sprintf("session %s was interrupted; it last lived at %s", left.Session, left.LastSign.Format("2006-01-02 15:04:05")),
 		Fix:  "the next session here puts its files back; or decide with: cage review --recover restore|keep",
-	}, j.Close()
+	}, left.Session, j.Close()
 }
 
 func untrusted(corrupt *journal.CorruptError) *report.Leftover {
