@@ -248,7 +248,7 @@ type Halt struct {
 type PushGuard struct {
 	Enabled       bool `json:"enabled"`
 	RefusedPushes int  `json:"refused_pushes"`
-	// Reason says why they were not; nil where they were.
+	// Reason says why they were not; nil where they were, outside git and in a watch.
 	Reason *string `json:"reason"`
 	// Published are the pushes that git noted and that went past the guard.
 	Published List[Published] `json:"published"`

@@ -243,7 +243,7 @@ func samples() []sample {
 			d.Watch.LiveRestores = 14
 			d.Watch.Overflows, d.Watch.Degraded = 2, 1
 			d.Watch.DegradedReasons = []string{"no inotify watch left, see fs.inotify.max_user_watches"}
-			d.PushGuard = report.PushGuard{Enabled: true, RefusedPushes: 2, Published: []report.Published{{
+			d.PushGuard = report.PushGuard{RefusedPushes: 2, Reason: new("no \x1b hook"), Published: []report.Published{{
 				Ref: "refs/remotes/origin/ma\x1bin",
 				Changes: []report.PublishedChange{
 					{Name: report.NameOf("web/.env"), Rule: rules.Secrets, Commit: strings.Repeat("4f", 20)},

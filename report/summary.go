@@ -287,6 +287,9 @@ func (s *summary) facts() {
 	if n := s.d.PushGuard.RefusedPushes; n > 0 {
 		s.line(label("push refused"), count(n, "time", "times"))
 	}
+	if s.d.RevertMode == ModeRevert {
+		s.labelled("not judged", s.d.PushGuard.unjudged())
+	}
 	for _, p := range s.d.PushGuard.Published {
 		s.line(s.paint.in(red, label("pushed")), p.text())
 	}
@@ -298,6 +301,15 @@ func (s *summary) facts() {
 		s.line(label("left running"), processes(*left))
 	}
 	s.labelled("trapped", s.d.TrappedSignal)
+}
+
+// unjudged says that pushes were not judged, and why; nil where they were.
+func (g PushGuard) unjudged() *string {
+	if g.Reason == nil {
+		return nil
+	}
+	text := "pushes: " + *g.Reason
+	return &text
 }
 
 // text says what went out.

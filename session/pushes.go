@@ -27,6 +27,7 @@ var (
 	errOutsideGit = errors.New("there is no repository")
 	errReportOnly = errors.New("the run only reports")
 	errNoCommand  = errors.New("there is no command that could be led to the session's hook")
+	errTampered   = errors.New("the folder of the session's hooks was changed or removed while the command ran")
 	errOldGit     = errors.New("git does not take the setting that leads it to the session's hook; git 2.31 and later do")
 )
 
@@ -35,25 +36,25 @@ var (
 // the command runs.
 func (s *session) guardPushes(ctx context.Context) {
 	s.unguarded = s.tryGuardPushes(ctx)
-	if s.unguarded != nil && s.repo != nil && !s.ReportOnly && s.watching == nil {
-		s.warnings = append(s.warnings, "pushes are not judged: "+s.unguarded.Error())
+	if unjudged := s.unjudged(); unjudged != "" && !s.ReportOnly {
+		s.warnings = append(s.warnings, "pushes are not judged: "+unjudged)
 	}
 }
 
 func (s *session) tryGuardPushes(ctx context.Context) error {
-	if s.repo == nil {
+	switch {
+	case s.repo == nil:
 		return errOutsideGit
+	case s.watching != nil:
+		return errNoCommand
 	}
 	start, err := s.found.StartRefs(ctx)
 	if err != nil {
 		return err
 	}
 	s.judge = pushguard.Judge{Repo: s.repo, Plan: s.plan, Start: start}
-	switch {
-	case s.ReportOnly:
+	if s.ReportOnly {
 		return errReportOnly
-	case s.watching != nil:
-		return errNoCommand
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -143,6 +144,9 @@ func (s *session) closePushGuard() {
 	if s.pushGuard == nil {
 		return
 	}
+	if !s.pushGuard.Whole() {
+		s.unguarded = errTampered
+	}
 	err := s.pushGuard.Close()
 	s.takeRefusals()
 	if s.pushGuard = nil; err != nil {
@@ -153,9 +157,8 @@ func (s *session) closePushGuard() {
 // pushReport says what became of pushes.
 func (s *session) pushReport() report.PushGuard {
 	guard := report.PushGuard{Enabled: s.unguarded == nil, RefusedPushes: s.refused}
-	if s.unguarded != nil {
-		reason := s.unguarded.Error()
-		guard.Reason = &reason
+	if unjudged := s.unjudged(); unjudged != "" {
+		guard.Reason = &unjudged
 	}
 	for _, p := range s.published {
 		published := report.Published{Ref: p.Ref}
@@ -171,7 +174,7 @@ func (s *session) pushReport() report.PushGuard {
 
 // unjudged says why pushes were not judged, where there could have been any.
 func (s *session) unjudged() string {
-	if s.unguarded == nil || s.repo == nil {
+	if s.unguarded == nil || s.repo == nil || s.watching != nil {
 		return ""
 	}
 	return s.unguarded.Error()

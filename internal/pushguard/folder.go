@@ -39,12 +39,11 @@ func Folder(temp, session string) string { return filepath.Join(temp, folderPref
 func lay(folder string, repo *gitrepo.Repo, program string) error {
 	const ownerOnly, ownerReadWrite = 0o700, 0o600
 	hook := filepath.Join(folder, scriptName)
-	config := "[core]\n\thooksPath = " + quote(folder) + "\n"
 	for _, step := range []func() error{
 		func() error { return os.Mkdir(folder, ownerOnly) },
 		func() error { return os.WriteFile(hook, script, ownerOnly) },
 		func() error { return executable(hook) },
-		func() error { return os.WriteFile(filepath.Join(folder, configName), []byte(config), ownerReadWrite) },
+		func() error { return os.WriteFile(filepath.Join(folder, configName), config(folder), ownerReadWrite) },
 		func() error { return os.Symlink(program, filepath.Join(folder, Stage)) },
 		func() error { return layHooks(folder, repo.HooksDir) },
 	} {
@@ -54,6 +53,9 @@ func lay(folder string, repo *gitrepo.Repo, program string) error {
 	}
 	return nil
 }
+
+// config is the file that leads git to the folder.
+func config(folder string) []byte { return []byte("[core]\n\thooksPath = " + quote(folder) + "\n") }
 
 // executable reports an error where the system would not execute a file, as on
 // a mount that forbids it: git would pass over every hook then, the user's own

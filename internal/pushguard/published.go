@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -108,18 +106,13 @@ func (j Judge) moves(since time.Time) ([]move, error) {
 	return moves, err
 }
 
-// tail returns the last lines of a log, whole ones. Whatever somebody put in its
-// place is not waited for.
+// tail returns the last lines of a log, whole ones.
 func tail(path string) [][]byte {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, info, err := openRegular(path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
 	from := max(0, info.Size()-maxLog)
 	data, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
 	if err != nil {

@@ -15,13 +15,18 @@
 package pushguard
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	"cage/spawn"
 )
@@ -47,6 +52,7 @@ type Refusal struct {
 type Guard struct {
 	judge    Judge
 	folder   string
+	program  string
 	listener *net.UnixListener
 
 	stop      context.CancelFunc
@@ -70,7 +76,7 @@ func Open(o Options) (*Guard, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := &Guard{judge: o.Judge, folder: folder, listener: listener, stop: stop, ready: make(chan struct{}, 1)}
+	g := &Guard{judge: o.Judge, folder: folder, program: o.Program, listener: listener, stop: stop, ready: make(chan struct{}, 1)}
 	g.answering.Go(func() { g.answer(ctx) })
 	return g, nil
 }
@@ -113,6 +119,48 @@ func (g *Guard) note(r Refusal) {
 	default:
 	}
 }
+
+// Whole reports whether the folder still holds what makes git ask.
+func (g *Guard) Whole() bool {
+	program, err := os.Readlink(filepath.Join(g.folder, Stage))
+	return err == nil && program == g.program &&
+		holds(filepath.Join(g.folder, configName), config(g.folder)) && holds(filepath.Join(g.folder, "pre-push"), script)
+}
+
+// holds reports whether a file has that content.
+func holds(path string, content []byte) bool {
+	f, info, err := openRegular(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if info.Size() != int64(len(content)) {
+		return false
+	}
+	data := make([]byte, len(content))
+	_, err = io.ReadFull(f, data)
+	return err == nil && bytes.Equal(data, content)
+}
+
+// openRegular opens a regular file. Whatever else somebody put in its place is
+// not waited for.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+var errNoFile = errors.New("no regular file")
 
 // Close ends the answering and removes the folder.
 func (g *Guard) Close() error {
