@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cage/internal/torture"
 	"cage/report"
 )
 
@@ -176,6 +177,29 @@ func TestKilledCageLeavesWhatWasLeft(t *testing.T) {
 	f.wants("recovery.processes_ended=0")
 	for _, name := range files {
 		f.outlives(name, true)
+	}
+}
+
+// Promise: a session leaves nothing of a command that does all it can against its
+// end. What lived would hold the cage's output open, and the test waits for the
+// end of that.
+func TestTorturedSessionLeavesNothing(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range torture.Parts() {
+		for _, lifetime := range []string{"run", "tree"} {
+			t.Run(part.Name+", "+lifetime, func(t *testing.T) {
+				t.Parallel()
+				f := newField(t)
+				flags := []string{"--report-file", "../report.json", "--grace", "50ms", "--lifetime", lifetime, "--", self}
+				r := f.prepare("cage", append(flags, part.Args()...)...)
+				r.begin()
+				r.exits(0)
+				f.wants("status=ok", "lifetime.proved=true", "lifetime.survivors=[]")
+			})
+		}
 	}
 }
 

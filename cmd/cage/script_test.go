@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"cage/internal/pushguard"
+	"cage/internal/torture"
 	"cage/report"
 	"cage/report/reporttest"
 
@@ -45,6 +46,7 @@ import (
 // Every report that is looked at is validated against the schema first.
 
 func TestMain(m *testing.M) {
+	torture.Main()
 	testscript.Main(m, map[string]func(){
 		"cage":   main,
 		"tamper": tamperMain,
