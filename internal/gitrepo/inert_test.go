@@ -47,7 +47,8 @@ func TestNothingConfiguredRuns(t *testing.T) {
 	} {
 		git(t, r, "-c", "core.fsmonitor=false", "config", key, value)
 	}
-	for _, name := range []string{"ls-files", "rev-parse", "config", "ls-tree", "cat-file", "rev-list", "diff-tree", "for-each-ref"} {
+	for _, name := range []string{"ls-files", "rev-parse", "config", "ls-tree", "cat-file", "rev-list", "diff-tree", "for-each-ref",
+		"diff-index", "diff-files", "merge-base", "hash-object", "check-attr"} {
 		git(t, r, "config", "alias."+name, "!"+plant("alias-"+name))
 	}
 	for _, hook := range []string{"post-index-change", "reference-transaction", "pre-commit", "post-checkout", "fsmonitor-watchman", "pre-auto-gc"} {
@@ -107,6 +108,33 @@ func TestNothingConfiguredRuns(t *testing.T) {
 	}
 	if got, err := repo.Reached(ctx, append(refs, strings.Repeat("1", 40)), states); err != nil || !got[0] {
 		t.Error(got, err)
+	}
+	for name, ask := range map[string]func() error{
+		"StagedChanges": func() error { _, err := repo.StagedChanges(ctx); return err },
+		"At":            func() error { _, err := repo.At(ctx, start, []string{"a"}); return err },
+		"Paths":         func() error { _, err := repo.Paths(ctx, ""); return err },
+		"Links":         func() error { _, err := repo.Links(ctx, "HEAD"); return err },
+		"Blobs": func() error {
+			_, err := repo.Blobs(ctx, []string{BlobID(repo.ObjectFormat, []byte("1\n"))}, 10)
+			return err
+		},
+		"Tracked":     func() error { _, err := repo.Tracked(ctx); return err },
+		"Untracked":   func() error { _, err := repo.Untracked(ctx); return err },
+		"Touched":     func() error { _, err := repo.Touched(ctx, "a"); return err },
+		"CommitIDs":   func() error { _, err := repo.CommitIDs(ctx, []string{"HEAD", "nowhere"}); return err },
+		"Commits":     func() error { _, err := repo.Commits(ctx, []string{start}, nil); return err },
+		"StepChanges": func() error { _, err := repo.StepChanges(ctx, []Step{{Commit: start}}); return err },
+		"MergeBases":  func() error { _, err := repo.MergeBases(ctx, start, start); return err },
+		"Independent": func() error { _, err := repo.Independent(ctx, []string{start, start}); return err },
+		"RemoteRefs":  func() error { _, err := repo.RemoteRefs(ctx); return err },
+		"Converts": func() error {
+			_, err := repo.Converts(ctx, "a", []byte("2\n"), BlobID(repo.ObjectFormat, []byte("1\n")))
+			return err
+		},
+	} {
+		if err := ask(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	// Without its tree the commit itself would have to be fetched.
 	if err := os.Rename(r+"/.git/objects/"+treeID[:2], base+"/kept"); err != nil {
