@@ -11,7 +11,6 @@ import (
 	"cage/session"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // checkFlags are the flags of a check as they were given.
@@ -57,31 +56,22 @@ const checkExitCodes = `Exit codes:
 `
 
 func (f *checkFlags) register(c *cobra.Command) {
-	c.Flags().SortFlags = false
-	addSwitch := func(group string, to *bool, name, usage string) {
-		c.Flags().BoolVar(to, name, false, usage)
-		c.Flags().Lookup(name).Annotations = map[string][]string{groupKey: {group}}
-	}
-	add := func(group string, v pflag.Value, name, usage string) {
-		c.Flags().VarPF(v, name, "", usage).Annotations = map[string][]string{groupKey: {group}}
-	}
+	a := addTo(c)
 	const judged = "What is judged"
-	addSwitch(judged, &f.staged, "staged", "what is staged, against HEAD; the default")
-	add(judged, (*revisions)(&f.commits), "range", "every commit that B has and A has not, for A..B or A...B")
-	addSwitch(judged, &f.prePush, "pre-push", "the commits that a push would send, by what git tells a pre-push hook on stdin")
-
-	add(judged, &f.hook, "hook", "what an agent's tool is about to do, by what the agent tells a hook on stdin; exits 2 to stop it")
+	a.addSwitch(judged, &f.staged, "staged", "what is staged, against HEAD; the default")
+	a.add(judged, (*revisions)(&f.commits), "range", "every commit that B has and A has not, for A..B or A...B")
+	a.addSwitch(judged, &f.prePush, "pre-push", "the commits that a push would send, by what git tells a pre-push hook on stdin")
+	a.add(judged, &f.hook, "hook", "what an agent's tool is about to do, by what the agent tells a hook on stdin; exits 2 to stop it")
 
 	const asked = "Being asked"
-	addSwitch(asked, &f.install, "install-hook", "install a pre-commit hook that runs this check, with --pre-push a pre-push hook; another hook is kept and runs first")
+	a.addSwitch(asked, &f.install, "install-hook", "install a pre-commit hook that runs this check, with --pre-push a pre-push hook; another hook is kept and runs first")
 
 	const through = "What is let through"
-	add(through, &f.overrides, "allow-override", "only list changes to this path and below it; repeatable")
+	a.add(through, &f.overrides, "allow-override", "only list changes to this path and below it; repeatable")
 
-	const told = "What you are told"
-	addSwitch(told, &f.json, "json", "print the findings on stdout as JSON")
-	addSwitch(told, &f.sarif, "sarif", "print them as SARIF 2.1.0")
-	addSwitch(told, &f.github, "github", "print them as annotations for GitHub Actions")
+	a.addSwitch(groupTold, &f.json, "json", "print the findings on stdout as JSON")
+	a.addSwitch(groupTold, &f.sarif, "sarif", "print them as SARIF 2.1.0")
+	a.addSwitch(groupTold, &f.github, "github", "print them as annotations for GitHub Actions")
 
 	completeValues(c)
 }
