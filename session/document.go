@@ -110,7 +110,10 @@ func (s *session) hygiene() report.Hygiene {
 	if s.watching != nil {
 		return report.Hygiene{Environment: "none", Terminal: "none"}
 	}
-	return report.Hygiene{Environment: s.Environment.Policy.String(), DroppedEnv: s.droppedEnv, Terminal: "foreground"}
+	return report.Hygiene{
+		Environment: s.Environment.Policy.String(), DroppedEnv: s.droppedEnv,
+		Terminal: s.Terminal.String(), Gaps: s.Terminal.Gaps(),
+	}
 }
 
 func (s *session) lifetime() report.Lifetime {

@@ -70,7 +70,10 @@ type Options struct {
 	// Resources are what the run may take of the machine; nil bounds nothing. They
 	// do not go with LifetimeLeave.
 	Resources *Resources
-	// Stdin, Stdout and Stderr are handed to the command.
+	// Terminal says which terminal the command gets.
+	Terminal spawn.Terminal
+	// Stdin, Stdout and Stderr are handed to the command, or what its own
+	// terminal is passed on to.
 	Stdin, Stdout, Stderr *os.File
 	// NoWatch leaves everything to one check when the command has ended.
 	NoWatch bool
@@ -84,7 +87,7 @@ type Refusal = report.Refusal
 // report says that the report file could not be written. When ctx ends, the
 // command is ended with everything it started, and restored is all the same.
 func Run(ctx context.Context, o Options) (*report.Document, error) {
-	s := &session{Options: o, started: time.Now(), signals: listen(o.Stdin), console: console.Open(o.Stdin, o.Stdout, o.Stderr)}
+	s := &session{Options: o, started: time.Now(), signals: listen(o.Stdin, o.Terminal == spawn.Foreground), console: console.Open(o.Stdin, o.Stdout, o.Stderr)}
 	return s.conduct(ctx)
 }
 

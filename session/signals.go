@@ -20,7 +20,7 @@ type signals struct {
 	// runs, they are the command's, which they reach through the foreground
 	// process group.
 	keys     chan os.Signal
-	terminal bool
+	commands bool
 	// continued tells that the cage was stopped.
 	continued chan os.Signal
 }
@@ -30,10 +30,10 @@ type signals struct {
 // cannot end the cage before the restore, and never given up again, because
 // the report is written later; a handler, unlike an ignored signal, is not
 // inherited by the command.
-func listen(stdin *os.File) *signals {
+func listen(stdin *os.File, shared bool) *signals {
 	s := &signals{
 		orders: make(chan os.Signal, 4), keys: make(chan os.Signal, 4), continued: make(chan os.Signal, 1),
-		terminal: stdin != nil && term.IsTerminal(int(stdin.Fd())),
+		commands: shared && isTerminal(stdin),
 	}
 	s.takeEnding()
 	take(s.continued, syscall.SIGCONT)
@@ -46,6 +46,8 @@ func (s *signals) takeEnding() {
 	take(s.orders, syscall.SIGTERM, syscall.SIGHUP)
 	take(s.keys, syscall.SIGINT, syscall.SIGQUIT)
 }
+
+func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
 func take(c chan os.Signal, wanted ...os.Signal) {
 	for _, sig := range wanted {
@@ -102,7 +104,7 @@ func (s *signals) resume(came os.Signal) {
 
 // fromKeys returns the keys of the keyboard where they end the session.
 func (s *signals) fromKeys() <-chan os.Signal {
-	if s.terminal {
+	if s.commands {
 		return nil
 	}
 	return s.keys

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"cage/halt"
+	"cage/internal/console"
 	"cage/internal/proc"
 	"cage/report"
 	"cage/rules"
@@ -17,7 +18,9 @@ import (
 // supervision is what happened between the start of the command and the end of
 // its tree.
 type supervision struct {
-	run      *spawn.Run
+	run *spawn.Run
+	// proxy passes the command's own terminal on; nil where it has none.
+	proxy    *console.Proxy
 	startErr error
 	// droppedEnv are the names of the variables that the command did not get.
 	droppedEnv []string
@@ -49,10 +52,13 @@ type supervision struct {
 // does meanwhile. Ordered, when that is closed, ends the command.
 func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 	defer s.contests.close()
+	s.console.Hold()
+	defer s.console.Release()
 	if s.watching == nil {
 		if s.startErr = s.startCommand(ctx); s.startErr != nil {
 			return
 		}
+		s.passTerminal()
 	}
 	s.ending, s.hurry = make(chan halt.Ended, 1), make(chan struct{})
 	if s.Bell {
@@ -60,8 +66,6 @@ func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 	}
 	s.startJournalist()
 	defer s.stopJournalist()
-	s.console.Hold()
-	defer s.console.Release()
 	programExited := s.programExited()
 	for !s.over {
 		select {
@@ -96,6 +100,7 @@ func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 		}
 		s.contests.proceed(ctx)
 	}
+	s.proxy.Finish(s.ended.Proved)
 	s.takeLastExit()
 }
 
@@ -138,7 +143,7 @@ func (s *session) startCommand(ctx context.Context) error {
 		Path: s.Command[0], Args: s.Command[1:],
 		Env:   env,
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
-		Descriptors: s.Descriptors, Limits: s.Rlimits, Lifetime: s.Lifetime, Terminal: spawn.Foreground,
+		Descriptors: s.Descriptors, Limits: s.Rlimits, Lifetime: s.Lifetime, Terminal: s.Terminal, Screen: s.screen(),
 	})
 	if err != nil {
 		return err

@@ -5,19 +5,43 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"cage/spawn"
 )
+
+// passTerminal begins to pass a command's own pseudo-terminal on to the streams.
+func (s *session) passTerminal() {
+	if pty := s.run.PTY(); pty != nil {
+		s.proxy = s.console.Pass(pty, s.Stdin, s.Stdout)
+	}
+}
+
+// screen says how a new pseudo-terminal is to be: like the user's, and where
+// nobody types without an echo.
+func (s *session) screen() spawn.Screen {
+	return spawn.Screen{Like: s.console.Screen(), Silent: !isTerminal(s.Stdin)}
+}
+
+// stopsWith reports whether the cage stops where the command was stopped by sig:
+// it was so by the keyboard of a terminal that they share.
+func (s *session) stopsWith(sig syscall.Signal) bool {
+	shared := s.Terminal == spawn.Foreground || s.Terminal == spawn.NewPTY
+	return shared && s.console.StopsWithCommand(sig)
+}
 
 // suspend stops the cage where its terminal stopped the command, so that the
 // shell gets the terminal, and continues the command when the shell continues
 // the cage.
 func (s *session) suspend(ctx context.Context, sig syscall.Signal) {
-	if s.endingStarted || !s.console.StopsWithCommand(sig) || !s.run.Command().MayBeStopped() {
+	if s.endingStarted || !s.stopsWith(sig) || !s.run.Command().MayBeStopped() {
 		return
 	}
 	if s.live() {
 		s.guard.CatchUp(ctx)
 	}
+	s.proxy.Pause()
 	s.console.Stop(sig)
+	s.proxy.Resume()
 	s.continueCommand()
 }
 
@@ -35,13 +59,17 @@ func (s *session) continueCommand() {
 	for _, p := range processes {
 		if of, err := unix.Getpgid(p.PID); err == nil && of == group {
 			_ = p.Continue() // one that has ended needs none
+			if s.proxy != nil {
+				_ = p.Signal(unix.SIGWINCH) // what stood on the screen is gone
+			}
 		}
 	}
 }
 
 // catchUpAfterStop compares everything at once: while the cage was stopped
-// nobody watched.
+// nobody watched, and somebody else had the terminal.
 func (s *session) catchUpAfterStop(ctx context.Context) {
+	s.proxy.Resume()
 	if s.live() {
 		s.guard.Rescan(ctx)
 	}
@@ -50,7 +78,22 @@ func (s *session) catchUpAfterStop(ctx context.Context) {
 // putTerminalInOrder comes when everything else is done, because writing to a
 // terminal that is stopped (Ctrl-S) waits.
 func (s *session) putTerminalInOrder() {
+	if s.proxy != nil {
+		s.proxy.Finish(s.ended.Proved)
+		s.awaitOutput()
+		s.proxy.Release()
+	}
 	killed := s.cutShort || s.exit != nil && s.exit.Signal != 0
 	s.console.Restore(killed)
 	s.console.Close()
+}
+
+// awaitOutput waits until the command's last output has gone where it should, or
+// somebody wants the cage to end.
+func (s *session) awaitOutput() {
+	select {
+	case <-s.proxy.Done():
+	case <-s.signals.orders:
+	case <-s.signals.fromKeys():
+	}
 }

@@ -33,7 +33,7 @@ type WatchOptions struct {
 // that fights is halted, as far as a listing of processes reaches.
 func Watch(ctx context.Context, o WatchOptions) (*report.Document, error) {
 	s := &session{
-		Options: Options{Guarding: o.Guarding}, watching: &watching{WatchOptions: o}, started: time.Now(), signals: listen(nil),
+		Options: Options{Guarding: o.Guarding}, watching: &watching{WatchOptions: o}, started: time.Now(), signals: listen(nil, false),
 	}
 	return s.conduct(ctx)
 }

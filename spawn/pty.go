@@ -86,7 +86,9 @@ func (p *PTY) dress(screen Screen) error {
 	if err != nil {
 		return err
 	}
-	size := &unix.Winsize{Row: standardRows, Col: standardCols}
+	if err := p.SetSize(standardRows, standardCols); err != nil {
+		return err
+	}
 	if screen.Like != nil {
 		like, err := unix.IoctlGetTermios(int(screen.Like.Fd()), getTermios)
 		if err != nil {
@@ -94,17 +96,14 @@ func (p *PTY) dress(screen Screen) error {
 		}
 		settings.Cc = like.Cc
 		settings.Iflag = settings.Iflag&^iutf8 | like.Iflag&iutf8
-		if has, err := unix.IoctlGetWinsize(int(screen.Like.Fd()), unix.TIOCGWINSZ); err == nil && has.Row > 0 && has.Col > 0 {
-			size = has
+		if err := p.Follow(screen.Like); err != nil {
+			return err
 		}
 	}
 	if screen.Silent {
 		settings.Lflag &^= unix.ECHO
 	}
-	if err := unix.IoctlSetTermios(int(p.line.Fd()), setTermios, settings); err != nil {
-		return err
-	}
-	return p.resize(size)
+	return unix.IoctlSetTermios(int(p.line.Fd()), setTermios, settings)
 }
 
 // Read reads what the run has written. It returns io.EOF when all of it was
@@ -132,6 +131,16 @@ func (p *PTY) SyscallConn() (syscall.RawConn, error) { return p.controller.Sysca
 // has another size, in characters.
 func (p *PTY) SetSize(rows, cols uint16) error {
 	return p.resize(&unix.Winsize{Row: rows, Col: cols})
+}
+
+// Follow is SetSize to the size of another terminal, in pixels too. One that has
+// none changes nothing.
+func (p *PTY) Follow(terminal *os.File) error {
+	size, err := unix.IoctlGetWinsize(int(terminal.Fd()), unix.TIOCGWINSZ)
+	if err != nil || size.Row == 0 || size.Col == 0 {
+		return err
+	}
+	return p.resize(size)
 }
 
 func (p *PTY) resize(size *unix.Winsize) error {

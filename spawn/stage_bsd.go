@@ -10,6 +10,21 @@ import (
 
 const ownMechanism = ProcessList
 
+// Gaps names, a sentence each, what this system cannot hold of a terminal.
+func (t Terminal) Gaps() []string {
+	var gaps []string
+	if t == Background {
+		gaps = append(gaps, "processes of the command can join the process group of the foreground, because this system does not refuse it")
+	}
+	if t == Background || t == NewPTY {
+		gaps = append(gaps, "processes of the command can type into their terminal (TIOCSTI), where this system lets them")
+	}
+	if t == NewPTY {
+		gaps = append(gaps, "Ctrl-Z does not stop the command itself, because it leads the session of its terminal")
+	}
+	return gaps
+}
+
 // needsKeeper reports that no terminal takes a keeper.
 func (t Terminal) needsKeeper() bool { return false }
 

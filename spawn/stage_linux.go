@@ -39,6 +39,9 @@ func Main() Stage {
 // Gaps names, a sentence each, what this system cannot hold of a lifetime.
 func Gaps(Lifetime) []string { return proc.Limits() }
 
+// Gaps names, a sentence each, what this system cannot hold of a terminal.
+func (t Terminal) Gaps() []string { return nil }
+
 // stageMain runs a stage, which finds the socket to whoever started it at the
 // descriptor that its argument names.
 func stageMain(stage func(socket string) error) (code int) {

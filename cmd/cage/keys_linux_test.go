@@ -186,19 +186,23 @@ func TestCtrlCIsTheCommands(t *testing.T) {
 
 // Promise: a terminal that is closed ends the run, and the files are whole.
 func TestTerminalIsClosed(t *testing.T) {
-	t.Parallel()
 	if signal.Ignored(syscall.SIGHUP) {
 		t.Skip("SIGHUP is ignored here")
 	}
-	p := newPane(t, `tamper held ../lock sh -c '(trap "" HUP TERM; sleep 1000) & : >ready; while :; do read x || sleep 1000; done'`, "--grace 50ms")
-	p.appears("ready")
-	p.write(".env", "A=evil\n")
-	p.logs("restored")
-	p.tmux("kill-session")
-	p.eventually("the report is there", func() bool { _, err := os.Lstat(p.path("../report.json")); return err == nil })
-	p.whole(".env", dotenv)
-	p.free()
-	p.wants("status=violations_reverted", "trapped_signal=SIGHUP")
+	for _, tty := range []string{"foreground", "pty"} {
+		t.Run(tty, func(t *testing.T) {
+			t.Parallel()
+			p := newPane(t, `tamper held ../lock sh -c '(trap "" HUP TERM; sleep 1000) & : >ready; while :; do read x || sleep 1000; done'`, "--grace 50ms --tty", tty)
+			p.appears("ready")
+			p.write(".env", "A=evil\n")
+			p.logs("restored")
+			p.tmux("kill-session")
+			p.eventually("the report is there", func() bool { _, err := os.Lstat(p.path("../report.json")); return err == nil })
+			p.whole(".env", dotenv)
+			p.free()
+			p.wants("status=violations_reverted", "trapped_signal=SIGHUP")
+		})
+	}
 }
 
 // terminal opens a new one: the side of whoever sits there, and that of the

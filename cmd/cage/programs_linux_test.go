@@ -35,6 +35,9 @@ func modes() []mode {
 		{treeMode, "--lifetime tree"},
 		{runMode, "--lifetime run"},
 		{leaveMode, "--lifetime leave"},
+		{ptyMode, "--tty pty"},
+		{noTTYMode, "--tty none"},
+		{inheritMode, "--tty inherit --grace 100ms"},
 	}
 }
 
@@ -43,6 +46,10 @@ const (
 	treeMode  = "`tree`"
 	runMode   = "`run`"
 	leaveMode = "`leave`"
+	// With the lifetime `tree`.
+	ptyMode     = "`--tty pty`"
+	noTTYMode   = "`--tty none`"
+	inheritMode = "`--tty inherit`"
 )
 
 // programs are the rows of the page's table.
@@ -51,9 +58,21 @@ func programs() []program {
 		{
 			name: "`bash -i`", command: "bash --norc --noprofile -i", needs: []string{"bash"},
 			use: func(p *pane, mode string) {
+				if mode == inheritMode {
+					p.stopsReading()
+					return
+				}
 				p.keys("PS1='ready> '", "Enter")
 				p.shows("\nready>")
 				p.keys("sleep 1000 >/dev/null 2>&1 & echo $! >../child", "Enter")
+				if mode == noTTYMode {
+					p.keys("fg", "Enter")
+					p.shows("fg: no job control")
+					p.keys("exit 5", "Enter")
+					p.exited("5")
+					p.outlives("../child", false)
+					return
+				}
 				p.keys(`sh -c 'trap "echo again-$((40+2))" CONT; echo began-$((40+2)); while :; do read line; done'`, "Enter")
 				p.shows("began-42")
 				prompts := func(screen string) bool { return strings.HasSuffix(strings.TrimSpace(screen), "ready>") }
@@ -69,11 +88,20 @@ func programs() []program {
 				p.exited("5")
 				p.outlives("../child", mode == leaveMode)
 			},
-			outcome: map[string]string{leaveMode: "works; jobs in the background live on"},
+			outcome: map[string]string{
+				leaveMode:   "works; jobs in the background live on",
+				noTTYMode:   "works, without job control",
+				inheritMode: "stops when it reads",
+			},
 		},
 		{
 			name: "vi", command: `vi -u NONE -i NONE -n note`, needs: []string{"vi"},
+			outcome: map[string]string{inheritMode: "stops when it reads"},
 			use: func(p *pane, mode string) {
+				if mode == inheritMode {
+					p.stopsReading()
+					return
+				}
 				p.shows("note")
 				p.keys("i", "one", "Escape")
 				p.shows("one")
@@ -85,10 +113,15 @@ func programs() []program {
 		{
 			name: "`python3 -i`", command: "python3 -i -q", needs: []string{"python3"},
 			outcome: map[string]string{
-				runMode:   "works; `start_new_session` is refused",
-				leaveMode: "works; child processes live on",
+				runMode:     "works; `start_new_session` is refused",
+				leaveMode:   "works; child processes live on",
+				inheritMode: "stops when it reads",
 			},
 			use: func(p *pane, mode string) {
+				if mode == inheritMode {
+					p.stopsReading()
+					return
+				}
 				p.shows(">>>")
 				p.keys("import subprocess as s; print('began', 40+2)", "Enter")
 				p.shows("began 42")
@@ -107,9 +140,12 @@ func programs() []program {
 		{
 			name: "tmux", command: `env -u TMUX tmux -S ../inner -f /dev/null new-session "echo in-\$((40+2)); exec sleep 1000"`, needs: []string{"tmux"},
 			outcome: map[string]string{
-				treeMode:  "works; the server ends with the command",
-				runMode:   "fails: its server is a daemon",
-				leaveMode: "works; the server lives on",
+				treeMode:    "works; the server ends with the command",
+				runMode:     "fails: its server is a daemon",
+				leaveMode:   "works; the server lives on",
+				ptyMode:     "works; the server ends with the command",
+				noTTYMode:   "works; the server ends with the command",
+				inheritMode: "works; the server ends with the command",
 			},
 			use: func(p *pane, mode string) {
 				if mode == runMode {
@@ -134,9 +170,12 @@ func programs() []program {
 			command: `node -e "const c = require('child_process').spawn('sleep', ['1000'], {detached: true, stdio: 'ignore'});
 				c.on('spawn', () => { require('fs').writeFileSync('../child', c.pid + '\\n'); c.unref() })"`,
 			outcome: map[string]string{
-				treeMode:  "works; the child ends with the command",
-				runMode:   "works; the child ends with the command",
-				leaveMode: "works; the child lives on",
+				treeMode:    "works; the child ends with the command",
+				runMode:     "works; the child ends with the command",
+				leaveMode:   "works; the child lives on",
+				ptyMode:     "works; the child ends with the command",
+				noTTYMode:   "works; the child ends with the command",
+				inheritMode: "works; the child ends with the command",
 			},
 			use: func(p *pane, mode string) {
 				p.exited("0")
@@ -146,9 +185,12 @@ func programs() []program {
 		{
 			name: "git that tidies up", command: `sh -c "git -c gc.auto=1 gc --auto 2>../said"`, needs: []string{"git"},
 			outcome: map[string]string{
-				treeMode:  "works, in the background",
-				runMode:   "works, in the foreground",
-				leaveMode: "works, in the background",
+				treeMode:    "works, in the background",
+				runMode:     "works, in the foreground",
+				leaveMode:   "works, in the background",
+				ptyMode:     "works, in the background",
+				noTTYMode:   "works, in the background",
+				inheritMode: "works, in the background",
 			},
 			prepare: looseObjects,
 			use: func(p *pane, mode string) {
@@ -191,6 +233,20 @@ func (f *field) outlives(name string, wanted bool) {
 	unix.Kill(pid, unix.SIGKILL)
 }
 
+// stopsReading waits until the terminal stops the command, and ends it by Ctrl-C.
+func (p *pane) stopsReading() {
+	p.t.Helper()
+	tty, err := p.tmux("display-message", "-p", "#{pane_tty}")
+	p.must(err)
+	p.eventually("the command is stopped", func() bool {
+		states, _ := exec.Command("ps", "-t", strings.TrimSpace(tty), "-o", "stat=").Output()
+		return strings.Contains(string(states), "T")
+	})
+	p.keys("C-c")
+	p.appears("../exit")
+	p.wants("trapped_signal=SIGINT")
+}
+
 // Promise: the page says of each of these programs, in each mode, what works in
 // a terminal and what does not.
 func TestPrograms(t *testing.T) {
@@ -203,7 +259,7 @@ func TestPrograms(t *testing.T) {
 				if program.prepare != nil {
 					program.prepare(f)
 				}
-				program.use(openWindow(f, underCage(program.command, mode.flags)), mode.column)
+				program.use(openWindow(f, f.likeAPerson(underCage(program.command, mode.flags))), mode.column)
 			})
 		}
 	}

@@ -17,6 +17,7 @@ type runFlags struct {
 	resourceFlags
 	noWatch  bool
 	lifetime choice
+	tty      choice
 	env      choice
 	passEnv  names
 	denyEnv  names
@@ -29,6 +30,7 @@ func newRun(stage spawn.Stage, code *int) *cobra.Command {
 	f := runFlags{
 		guardFlags: newGuardFlags(), resourceFlags: newResourceFlags(),
 		lifetime: choice{value: "tree", allowed: []string{"run", "tree", "leave"}},
+		tty:      choice{value: "foreground", allowed: []string{"foreground", "inherit", "none", "pty"}},
 		env:      choice{value: "inherit", allowed: []string{"inherit", "passthrough", "allowlist"}},
 	}
 	c := &cobra.Command{
@@ -69,6 +71,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	a.add(outlives, &f.lifetime, "lifetime", "nothing, and nothing makes itself a daemon; nothing; or all that the command leaves when it ends by itself")
 
 	const reaches = "What reaches the command"
+	a.add(reaches, &f.tty, "tty", "your terminal: as yours, in its background, not at all; or a new one of its own")
 	a.add(reaches, &f.env, "env", "of your environment: all, all but secrets by name, or what --pass-env names")
 	a.add(reaches, &f.passEnv, "pass-env", "let this variable through, with --env allowlist; repeatable")
 	a.add(reaches, &f.denyEnv, "deny-env", "keep this variable back; repeatable")
@@ -91,6 +94,9 @@ func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (i
 	if len(f.passEnv) > 0 && f.env.value != spawn.AllowList.String() {
 		return 0, usage("--pass-env goes with --env allowlist; see cage --help")
 	}
+	if f.lifetime.value == spawn.LifetimeLeave.String() && f.tty.value == spawn.NewPTY.String() {
+		return 0, usage("--lifetime leave does not go with --tty pty, whose terminal ends with the run; see cage --help")
+	}
 	options := f.options(stage, command)
 	if options.Resources, err = f.resourceFlags.asked(options.Lifetime); err != nil {
 		return 0, err
@@ -109,9 +115,10 @@ func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (i
 
 func (f *runFlags) options(stage spawn.Stage, command []string) session.Options {
 	lifetime, _ := spawn.ParseLifetime(f.lifetime.value) // the flag takes no other
+	terminal, _ := spawn.ParseTerminal(f.tty.value)
 	return session.Options{
 		Guarding: f.guarding(), NoWatch: f.noWatch,
-		Stage: stage, Command: command, Lifetime: lifetime, Environment: f.environment(), Descriptors: f.passFD, Rlimits: f.rlimit.Limits,
+		Stage: stage, Command: command, Lifetime: lifetime, Terminal: terminal, Environment: f.environment(), Descriptors: f.passFD, Rlimits: f.rlimit.Limits,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	}
 }

@@ -99,6 +99,9 @@ func TestCtrlZStopsBoth(t *testing.T) {
 		{"vim", caged + `-- vim -N -u NONE -i NONE -n --cmd "set showmode" note`, `"note"`, []string{":q!", "Enter"}},
 		{"python3", caged + `-- python3 -i -q`, ">>>", []string{"exit()", "Enter"}},
 		{"sh", caged + `-- sh -c 'echo its-$((40+2)); read line'`, "its-42", []string{"Enter"}},
+		{"vim", caged + `--tty pty -- vim -N -u NONE -i NONE -n --cmd "set showmode" note`, `"note"`, []string{":q!", "Enter"}},
+		{"python3", caged + `--tty pty --lifetime run -- python3 -i -q`, ">>>", []string{"exit()", "Enter"}},
+		{"sh", `sh -c 'sleep 1000 & other=$! exec ` + caged + `--tty pty -- sh -c "echo its-\$((40+2)); read line; kill \$other"'`, "its-42", []string{"Enter"}},
 		{"sh", `sh -c 'sleep 1000 & other=$! exec ` + caged + `-- sh -c "echo its-\$((40+2)); read line; kill \$other"'`, "its-42", []string{"Enter"}},
 	}
 	for _, tt := range programs {
@@ -190,6 +193,7 @@ print("still", 40+2)
 	p.shows("its 42")
 	p.shows("Stopped")
 	p.enter("fg")
+	p.until("the shell continues it", func(screen string) bool { return strings.Count(screen, "python3 program.py") == 3 })
 	p.keys("Enter")
 	p.shows("still 42")
 	p.ends()
@@ -204,8 +208,9 @@ printf '\033[?1049h\033[?1003h\033[?1006h\033[?2004h\033[?25l\033[?1h\033=mess'
 while :; do echo evil >.env; sleep 0.3; done
 `
 	for name, call := range map[string]string{
-		"its own group": `-- bash --norc --noprofile -i ../full.sh`,
-		"our group":     `-- sh ../full.sh`,
+		"its own group":    `-- bash --norc --noprofile -i ../full.sh`,
+		"our group":        `-- sh ../full.sh`,
+		"its own terminal": `--tty pty -- sh ../full.sh`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
