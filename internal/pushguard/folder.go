@@ -29,7 +29,7 @@ const folderPrefix = "gantry-cage-hooks-"
 // The compiler wants a variable here; nothing assigns to it.
 //
 //go:embed hook.sh
-var script []byte
+var script string
 
 // Folder is where the hooks of a session lie.
 func Folder(temp, session string) string { return filepath.Join(temp, folderPrefix+session) }
@@ -41,7 +41,7 @@ func lay(folder string, repo *gitrepo.Repo, program string) error {
 	hook := filepath.Join(folder, scriptName)
 	for _, step := range []func() error{
 		func() error { return os.Mkdir(folder, ownerOnly) },
-		func() error { return os.WriteFile(hook, script, ownerOnly) },
+		func() error { return os.WriteFile(hook, []byte(script), ownerOnly) },
 		func() error { return executable(hook) },
 		func() error { return os.WriteFile(filepath.Join(folder, configName), config(folder), ownerReadWrite) },
 		func() error { return os.Symlink(program, filepath.Join(folder, Stage)) },

@@ -124,7 +124,7 @@ func (g *Guard) note(r Refusal) {
 func (g *Guard) Whole() bool {
 	program, err := os.Readlink(filepath.Join(g.folder, Stage))
 	return err == nil && program == g.program &&
-		holds(filepath.Join(g.folder, configName), config(g.folder)) && holds(filepath.Join(g.folder, "pre-push"), script)
+		holds(filepath.Join(g.folder, configName), config(g.folder)) && holds(filepath.Join(g.folder, "pre-push"), []byte(script))
 }
 
 // holds reports whether a file has that content.
