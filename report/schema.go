@@ -22,3 +22,10 @@ var suggestSchema string
 
 // SuggestSchema returns the JSON Schema (draft 2020-12) of [Suggestions].
 func SuggestSchema() string { return suggestSchema }
+
+//go:embed schema/gantry.cage-event.v1.schema.json
+var eventSchema string
+
+// EventSchema returns the JSON Schema (draft 2020-12) of a line of the session
+// log.
+func EventSchema() string { return eventSchema }

@@ -64,7 +64,9 @@ var houseImports = map[string][]string{
 var houseTestImports = map[string][]string{
 	"report":  {"report/reporttest"},
 	"session": {"report/reporttest"},
-	"spawn":   {"internal/torture"},
+
+	"internal/sessionlog": {"report/reporttest"},
+	"spawn":               {"internal/torture"},
 }
 
 // housePackage is one package of the module with all its files parsed.

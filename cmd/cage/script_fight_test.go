@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"cage/report"
+	"cage/report/reporttest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -44,10 +47,15 @@ func sessionLog(ts *testscript.TestScript, file string) []map[string]any {
 	path, _ := watch["session_log"].(string)
 	data, err := os.ReadFile(path)
 	ts.Check(err)
+	validate, err := reporttest.CompileBy(report.EventSchema())
+	ts.Check(err)
 	var events []map[string]any
 	for line := range strings.Lines(string(data)) {
 		var event map[string]any
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			ts.Fatalf("the log has the line %q: %v", line, err)
+		}
+		if err := validate([]byte(line)); err != nil {
 			ts.Fatalf("the log has the line %q: %v", line, err)
 		}
 		events = append(events, event)

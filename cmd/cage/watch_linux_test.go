@@ -409,7 +409,7 @@ func TestWatchCatchesUpAfterAStop(t *testing.T) {
 func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	w := newWindow(t, `stty tostop; set -m; cage watch --report-file ../report.json &
-		: >started; read line; echo evil >.env; read line
+		: >started; read line; echo evil >.env; read line; : >on
 		fg; : >stopped; echo worse >.env; read line
 		fg; echo $? >../exit.new; mv ../exit.new ../exit`)
 	w.appears("started")
@@ -417,6 +417,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	w.keys("Enter")
 	w.shows(" reverted modified .env (secrets)")
 	w.keys("Enter")
+	w.appears("on") // or Ctrl-Z would drop what was typed
 	w.until("Ctrl-Z has its effect", func(string) bool {
 		w.keys("C-z") // once it is in the foreground
 		_, err := os.Lstat(w.path("stopped"))

@@ -85,6 +85,7 @@ func TestFollowerThatIsTooSlowIsToldWhatItMissed(t *testing.T) {
 			if err := release(patience); err != nil {
 				t.Fatal(err)
 			}
+			validate := validator(t)
 			had, lost := 0, 0
 			for line := range bytes.Lines(out.Bytes()) {
 				var e struct {
@@ -93,6 +94,9 @@ func TestFollowerThatIsTooSlowIsToldWhatItMissed(t *testing.T) {
 				}
 				if err := json.Unmarshal(line, &e); err != nil {
 					t.Fatal(err)
+				}
+				if err := validate(line); err != nil {
+					t.Fatalf("%q: %v", line, err)
 				}
 				if e.Event == "lines_lost" {
 					lost += e.Lines

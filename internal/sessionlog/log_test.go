@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -20,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"cage/report"
+	"cage/report/reporttest"
 	"cage/rules"
 )
 
@@ -58,8 +60,20 @@ func lines(t *testing.T, path string) []map[string]any {
 	return list
 }
 
+func validator(t *testing.T) func(line []byte) error {
+	t.Helper()
+	validate, err := reporttest.CompileBy(report.EventSchema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return validate
+}
+
+// Every event holds to the schema, and none does without one of its fields.
 func TestEvents(t *testing.T) {
 	l := open(t, maxBytes)
+	validate := validator(t)
+	optional := []string{"note", "path_base64", "root_base64", "watched_pid"}
 	env := Change{Path: ".env", Kind: report.Modified, Rule: rules.Secrets}
 	odd := Change{Path: ".env.\xff", Kind: report.Added, Rule: rules.Secrets}
 	base := map[string]any{"path": ".env", "kind": "modified", "rule": "secrets"}
@@ -74,6 +88,15 @@ func TestEvents(t *testing.T) {
 			map[string]any{
 				"event": "session_start", "session": "id", "root": "/r\ufffd", "root_base64": base64.StdEncoding.EncodeToString([]byte("/r\xff")),
 				"command": "agent", "revert_mode": "revert", "protected_files": 3.0, "watch": true,
+			},
+		},
+		{
+			func() {
+				l.SessionStart(Start{Session: "id", Root: "/r", RevertMode: report.ModeReportOnly, Watch: true, Watched: &report.Process{PID: 7, Name: "a"}})
+			},
+			map[string]any{
+				"event": "session_start", "session": "id", "root": "/r", "command": "", "revert_mode": "report_only", "protected_files": 0.0, "watch": true,
+				"watched_pid": 7.0,
 			},
 		},
 		{func() { l.Restored(env, report.OutcomeReverted) }, merge(base, "event", "restored", "outcome", "reverted")},
@@ -137,6 +160,27 @@ func TestEvents(t *testing.T) {
 		got := all[before]
 		if at, _ := got["at"].(string); !regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`).MatchString(at) {
 			t.Errorf("at is %v", got["at"])
+		}
+		holds := func() error {
+			line, err := json.Marshal(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return validate(line)
+		}
+		if err := holds(); err != nil {
+			t.Errorf("%v: %v", got, err)
+		}
+		for name, value := range maps.Clone(got) {
+			delete(got, name)
+			if missed := holds() == nil; missed != slices.Contains(optional, name) && !(name == "reason" && got["event"] == "push_refused") {
+				t.Errorf("%v holds without %s: %v", got, name, missed)
+			}
+			got[name] = 1.5
+			if holds() == nil {
+				t.Errorf("%v holds", got)
+			}
+			got[name] = value
 		}
 		delete(got, "at")
 		if !reflect.DeepEqual(got, c.want) {
@@ -242,6 +286,9 @@ func TestStopsGrowingAndSaysSo(t *testing.T) {
 	l.SessionEnd(report.OK, 0)
 	all := lines(t, l.Path())
 	last := all[len(all)-1]
+	if line, err := json.Marshal(last); err != nil || validator(t)(line) != nil {
+		t.Errorf("%s does not hold to the schema (%v)", line, err)
+	}
 	if last["event"] != "log_full" || last["limit_bytes"] != float64(limit) {
 		t.Errorf("the last line is %v", last)
 	}

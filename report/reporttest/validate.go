@@ -19,7 +19,7 @@ func Validate(document []byte) error { return ValidateBy(report.Schema(), docume
 
 // ValidateBy returns what is wrong with a document by a schema.
 func ValidateBy(schema string, document []byte) error {
-	validate, err := compile(schema)
+	validate, err := CompileBy(schema)
 	if err != nil {
 		return err
 	}
@@ -28,9 +28,10 @@ func ValidateBy(schema string, document []byte) error {
 
 // Compile returns a Validate for many documents: reading the schema takes
 // longer than judging by it.
-func Compile() (func(document []byte) error, error) { return compile(report.Schema()) }
+func Compile() (func(document []byte) error, error) { return CompileBy(report.Schema()) }
 
-func compile(text string) (func(document []byte) error, error) {
+// CompileBy returns a ValidateBy for many documents.
+func CompileBy(text string) (func(document []byte) error, error) {
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("read the schema: %w", err)
