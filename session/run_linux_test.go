@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -135,4 +136,56 @@ func write(t *testing.T, name, content string) {
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A watch that ends, by its context or closed before it began, lets go of its
+// program and of those who follow it, and the program lives on.
+func TestWatchLeavesNothingRunning(t *testing.T) {
+	for _, tt := range []struct {
+		name, rules string
+		begins      bool
+	}{
+		{"ended", "protect: []\n", true},
+		{"refused", "protect: 1\n", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			o := outside(t)
+			write(t, ".env", "A=1\n")
+			write(t, ".cage.yaml", tt.rules)
+			program := exec.Command("sleep", "1000")
+			if err := program.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer program.Wait()
+			defer program.Process.Kill()
+			events := endOn{"session_start", func() { write(t, ".env", "A=evil\n"); cancel() }}
+			doc, err := Watch(ctx, WatchOptions{Guarding: o.Guarding, PID: program.Process.Pid, Events: events})
+			goleak.VerifyNone(t)
+			var refused *Refusal
+			switch {
+			case tt.begins && (err != nil || doc.Status != report.Reverted || doc.Command != "sleep" || doc.Lifetime.Watched.PID != program.Process.Pid):
+				t.Errorf("got %v, %+v", err, doc)
+			case !tt.begins && !errors.As(err, &refused):
+				t.Errorf("got %v, %+v", err, doc)
+			}
+			if err := program.Process.Signal(syscall.Signal(0)); err != nil {
+				t.Errorf("the program: %v", err)
+			}
+		})
+	}
+}
+
+// endOn calls end when an event comes.
+type endOn struct {
+	event string
+	end   func()
+}
+
+func (e endOn) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), `"event":"`+e.event+`"`) {
+		e.end()
+	}
+	return len(line), nil
 }

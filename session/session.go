@@ -99,7 +99,7 @@ func (s *session) conduct(ctx context.Context) (*report.Document, error) {
 	start, begun := s.signals.beforeCommand(ctx)
 	err := s.prepare(start)
 	switch sig := begun(); {
-	case sig != nil && err == nil && s.watching != nil:
+	case err == nil && s.watching != nil:
 		s.signals.resume(sig) // it has begun, and ends like any other
 	case sig != nil:
 		err = s.interrupted(signalName(sig))
@@ -147,7 +147,8 @@ type session struct {
 	supervision
 }
 
-// execute starts the command, if there is one, supervises it to its end, sweeps and reports.
+// execute starts the command, if there is one, supervises it to its end, sweeps
+// and reports.
 func (s *session) execute(order context.Context) *report.Document {
 	ctx := context.WithoutCancel(order)
 	loop, stopLoop := context.WithCancel(ctx)

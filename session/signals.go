@@ -92,9 +92,12 @@ func (s *signals) beforeCommand(ctx context.Context) (start context.Context, beg
 	}
 }
 
-// resume takes the signals again that beforeCommand gave up, and has the one that
-// came then taken like a later one.
+// resume has a signal that came before begun taken like a later one, and takes
+// those again that were given up for it; nil is none.
 func (s *signals) resume(came os.Signal) {
+	if came == nil {
+		return
+	}
 	s.takeEnding()
 	select {
 	case s.orders <- came:

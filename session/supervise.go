@@ -48,8 +48,9 @@ type supervision struct {
 	bell          bell
 }
 
-// supervise runs the command to the end of its tree, and takes what the guard
-// does meanwhile. Ordered, when that is closed, ends the command.
+// supervise runs the command to the end of its tree, or watches to the end of
+// the watch, and takes what the guard does meanwhile. Ordered, when that is
+// closed, ends it.
 func (s *session) supervise(ctx context.Context, ordered <-chan struct{}) {
 	defer s.contests.close()
 	s.console.Hold()
