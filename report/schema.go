@@ -20,7 +20,8 @@ func CheckSchema() string { return checkSchema }
 //go:embed schema/gantry.cage-suggest.v1.schema.json
 var suggestSchema string
 
-// SuggestSchema returns the JSON Schema (draft 2020-12) of [Suggestions].
+// SuggestSchema returns the JSON Schema (draft 2020-12) of [Suggestions] and of
+// the [Failure] of a proposal.
 func SuggestSchema() string { return suggestSchema }
 
 //go:embed schema/gantry.cage-event.v1.schema.json

@@ -52,6 +52,8 @@ func (r *recovery) adoptQuarantine() {
 	for _, sealed := range keeper.Take() {
 		r.adopt(own, sealed)
 	}
+	// First where they are now: a kill in between must not leave them unnamed.
+	r.writeLedger()
 	if own.Complete = true; written {
 		r.warn(kept.WriteIndex(r.sessionFolder(), own))
 	}

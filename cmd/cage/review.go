@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"cage/internal/review"
@@ -65,8 +68,50 @@ leaves the work and stores what the session had found.`,
 	a.add(displaced, &f.accept, "accept", "put the newest version of this path back")
 	a.add(displaced, &f.version, "version", "show or put back the version with this number").DefValue = "0"
 	a.add(interrupted, &f.recover, "recover", "what to do with files that somebody worked on since")
+	c.ValidArgsFunction = completeSessions
+	// It fails only for a flag that is not there or came twice.
+	_ = c.RegisterFlagCompletionFunc("accept", completeDisplaced)
 	completeValues(c)
 	return c
+}
+
+// completeSessions offers the sessions that displaced something, with what tells
+// them apart.
+func completeSessions(c *cobra.Command, args []string, _ string) (words []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		offer(c, func(s *review.Session) {
+			words = append(words, s.ID+"\t"+strings.TrimSpace(strings.TrimPrefix(heading(s), s.ID)))
+		})
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeDisplaced offers the paths of which a session here displaced a version.
+func completeDisplaced(c *cobra.Command, _ []string, _ string) (words []string, _ cobra.ShellCompDirective) {
+	offer(c, func(s *review.Session) {
+		for _, v := range s.Newest() {
+			if name := s.Layout.Display(v.Path); !slices.Contains(words, name) {
+				words = append(words, name)
+			}
+		}
+	})
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// offer calls f for every session of this root, the newest first. A shell that
+// completes has no use for what goes wrong.
+func offer(c *cobra.Command, f func(*review.Session)) {
+	past, err := session.OpenPast(c.Context(), os.Environ(), io.Discard)
+	if err != nil {
+		return
+	}
+	defer past.Close()
+	sessions, _, _ := review.Sessions(past.Sessions)
+	for i := range slices.Backward(sessions) {
+		if s := &sessions[i]; s.Layout.Root == past.Layout.Root {
+			f(s)
+		}
+	}
 }
 
 // sensible refuses flags that do not go together.
@@ -105,17 +150,24 @@ func (f *reviewFlags) run(ctx context.Context, named string) error {
 
 // show shows a patch, once nothing else waits for children.
 func (f *reviewFlags) show(ctx context.Context, named string) error {
-	var root string
-	var patch []byte
-	err := look(ctx, func(r *reviewer) (err error) {
-		root = r.Layout.Root
-		patch, err = r.diff(ctx, named, int(f.version))
-		return err
-	})
+	root, patch, err := f.patch(ctx, named)
 	if err != nil {
 		return err
 	}
 	return show(ctx, root, string(patch))
+}
+
+// patch returns the root and what versions would change in it. A copy of what is
+// compared must not be left behind by Ctrl-C.
+func (f *reviewFlags) patch(ctx context.Context, named string) (root string, patch []byte, err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	err = look(ctx, func(r *reviewer) (err error) {
+		root = r.Layout.Root
+		patch, err = r.diff(ctx, named, int(f.version))
+		return err
+	})
+	return root, patch, err
 }
 
 // look opens the past for f.
@@ -211,7 +263,11 @@ func heading(s *review.Session) string {
 	if s.Command != "" {
 		words = append(words, report.Quote(s.Command))
 	}
-	return strings.Join(append(words, report.Quote(s.Layout.Root)), "  ") + "\n"
+	words = append(words, report.Quote(s.Layout.Root))
+	if !s.Ended {
+		words = append(words, "(not ended)")
+	}
+	return strings.Join(words, "  ") + "\n"
 }
 
 func (r *reviewer) list() error {

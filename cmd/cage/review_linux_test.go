@@ -88,3 +88,37 @@ func TestReviewBesideAWorkTree(t *testing.T) {
 	other.signal(syscall.SIGTERM)
 	other.exits(128 + int(syscall.SIGTERM))
 }
+
+// Promise: on a terminal a patch comes through the person's pager, and not
+// through one that the repository plants, with nothing in it that the terminal
+// would obey; Ctrl-C in the pager ends neither.
+func TestReviewOnATerminal(t *testing.T) {
+	t.Run("pager", func(t *testing.T) {
+		t.Parallel()
+		needs(t, "tmux", "less")
+		f := newField(t)
+		f.cage(`printf 'A=2\033[2J\033[Hgone\n' >.env; while [ "$(head -c 3 .env)" != A=1 ]; do sleep 0.02; done`).exits(3)
+		f.write("bin/less", "#!/bin/sh\n: >planted-ran\n")
+		f.must(os.Chmod(f.path("bin/less"), 0o755))
+		p := openWindow(f, `unset GIT_PAGER PAGER; trap : INT; PATH=$PWD/bin:$PATH LESS=R cage review --diff; echo $? >../exit.new; mv ../exit.new ../exit`)
+		p.shows(`+A=2\x1b[2J\x1b[Hgone`)
+		p.shows("-A=1")
+		p.keys("C-c")
+		p.eventually("the pager is left", func() bool {
+			p.tmux("send-keys", "q") // which less may drop while it is interrupted
+			_, err := os.Lstat(p.path("../exit"))
+			return err == nil
+		})
+		p.exited("0")
+		p.whole("planted-ran", "open "+p.path("planted-ran")+": no such file or directory")
+	})
+	t.Run("none", func(t *testing.T) {
+		t.Parallel()
+		needs(t, "tmux")
+		f := newField(t)
+		f.cage(`echo A=2 >.env; while [ "$(head -c 3 .env)" != A=1 ]; do sleep 0.02; done`).exits(3)
+		p := openWindow(f, `GIT_PAGER=no-such-pager cage review --diff; echo $? >../exit.new; sleep 1000`)
+		p.shows("cage: warning: there is no pager no-such-pager")
+		p.shows("+A=2")
+	})
+}

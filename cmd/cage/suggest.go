@@ -37,7 +37,9 @@ keeps what fits and puts it into .cage.yaml.`,
 			if f.force && !f.write {
 				return usage("--force goes with --write")
 			}
-			return propose(c.Context(), f)
+			err := propose(c.Context(), f)
+			f.printFailure(err)
+			return err
 		},
 	}
 	flags := c.Flags()
@@ -46,6 +48,15 @@ keeps what fits and puts it into .cage.yaml.`,
 	flags.BoolVar(&f.force, "force", false, "replace the "+suggest.FileName+" that is there")
 	flags.BoolVar(&f.asJSON, "json", false, "print what is proposed as JSON")
 	return c
+}
+
+// printFailure shows a refusal to programs, where they asked for it. If that
+// fails, complain's line for people still says it.
+func (f suggestFlags) printFailure(err error) {
+	var refusal *session.Refusal
+	if f.asJSON && errors.As(err, &refusal) {
+		_ = printDocument(refusal)
+	}
 }
 
 func propose(ctx context.Context, f suggestFlags) error {

@@ -131,7 +131,7 @@ func inQuarantine(folder string, running bool) ([]report.Leftover, error) {
 		found = append(found, report.Leftover{
 			Kind: report.LeftoverQuarantine, Place: place,
 			Text: fmt.Sprintf("%d displaced versions of session %s lie here, not in the state folder", len(versions), session.Name()),
-			Fix:  "look at them, then remove the folder",
+			Fix:  "look at them (cage review names those it knows), then remove the folder",
 		})
 	}
 	return found, nil

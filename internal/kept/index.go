@@ -82,8 +82,12 @@ type Spot struct {
 // mostRecords bounds an index: who fights without end displaces without end.
 const mostRecords = 10_000
 
-// indexBytes bounds what is read of an index: 64 MiB.
-const indexBytes = 64 << 20
+// indexBytes bounds what is read of an index: 64 MiB. A ledger stops long
+// before that.
+const (
+	indexBytes  = 64 << 20
+	ledgerBytes = 16 << 20
+)
 
 const indexSchema = "gantry.cage-displaced.v1"
 
@@ -298,6 +302,9 @@ func (v *versionRecord) version() (Record, error) {
 	}
 	if !v.plausible(aside) || v.Times < 1 || info.Kind == safefile.None {
 		return Record{}, errors.New("it lies nowhere")
+	}
+	if slices.ContainsFunc(v.Attrs, func(a safefile.Attr) bool { return !safefile.KeepsAttr(a.Name) }) {
+		return Record{}, errors.New("an attribute belongs to the system")
 	}
 	return Record{
 		Path: path, Info: info, Attrs: v.Attrs, Digest: digest,

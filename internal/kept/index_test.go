@@ -89,7 +89,6 @@ func TestForgedIndex(t *testing.T) {
 		"root with dots":       func(r *indexRecord) { r.Root = []byte("/r/../etc") },
 		"relative git dir":     func(r *indexRecord) { r.CommonDir = []byte("r") },
 		"negative count":       func(r *indexRecord) { r.Untold = -1 },
-		"too many":             func(r *indexRecord) { r.Versions = make([]versionRecord, mostRecords+1) },
 		"path that leaves":     func(r *indexRecord) { r.Versions[0].Path.Rel = []byte("../etc/passwd") },
 		"path that comes back": func(r *indexRecord) { r.Versions[0].Path.Rel = []byte("a/../b") },
 		"absolute path":        func(r *indexRecord) { r.Versions[0].Path.Rel = []byte("/etc/passwd") },
@@ -109,7 +108,10 @@ func TestForgedIndex(t *testing.T) {
 		"size":                 func(r *indexRecord) { r.Versions[0].State.Size = -1 },
 		"digest":               func(r *indexRecord) { r.Versions[0].State.SHA256 = "ab" },
 		"digest of no hex":     func(r *indexRecord) { r.Versions[0].Before.SHA256 = strings.Repeat("z", 64) },
-		"never":                func(r *indexRecord) { r.Versions[0].Times = 0 },
+		"attribute": func(r *indexRecord) {
+			r.Versions[0].Attrs = []safefile.Attr{{Name: "security.capability", Value: []byte("x")}}
+		},
+		"never": func(r *indexRecord) { r.Versions[0].Times = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			record := sample().record()
@@ -128,6 +130,7 @@ func TestForgedIndex(t *testing.T) {
 	for name, data := range map[string]string{
 		"nothing": "", "half": string(good[:len(good)/2]), "two": string(good) + "{}", "list": "[]",
 		"new field": `{"more": 1, ` + string(good[1:]),
+		"too many":  strings.Replace(string(good), `"versions":[`, `"versions":[`+strings.Repeat("{},", mostRecords), 1),
 	} {
 		t.Run(name, func(t *testing.T) { unfit(t, []byte(data)) })
 	}
@@ -249,14 +252,24 @@ func TestLedger(t *testing.T) {
 	}
 
 	l = NewLedger(s.options, about) // goes on
+	s.must(l.Write(true))
+	if x, err = ReadIndex(s.options.Store); err != nil || len(x.Records) != 4 || !x.Complete {
+		t.Errorf("%+v (%v)", x, err)
+	}
 	for i := range mostRecords {
 		l.Note(Sealed{Info: file, Place: filepath.Join(s.options.Store, address), Path: rules.Path{Rel: "a" + strings.Repeat("x", i%100) + "/" + string(rune('a'+i%26)) + time.Duration(i).String()}}, snapshot.State{}, time.Unix(9, 0))
 	}
-	s.must(l.Write(true))
-	x, err = ReadIndex(s.options.Store)
-	s.must(err)
-	if len(x.Records) != mostRecords || x.Untold != 4 || !x.Complete {
-		t.Errorf("%d records, %d untold, complete: %v", len(x.Records), x.Untold, x.Complete)
+	if told := len(l.index.Records); told != mostRecords || l.index.Untold != 4 {
+		t.Errorf("%d records, %d untold", told, l.index.Untold)
+	}
+	l = NewLedger(Options{Store: storeOf(t)}, about)
+	const few = 20
+	for i := range few {
+		large := safefile.Attr{Name: "user.large", Value: make([]byte, ledgerBytes/(few/2))}
+		l.Note(Sealed{Info: file, Attrs: []safefile.Attr{large}, Place: "/r/" + address, Path: rules.Path{Rel: string(rune('a' + i))}}, snapshot.State{}, time.Unix(9, 0))
+	}
+	if told := len(l.index.Records); told == 0 || told > few/2 || told+l.index.Untold != few {
+		t.Errorf("%d records, %d untold", told, l.index.Untold)
 	}
 	s.must(Prune(filepath.Dir(s.options.Store), time.Now().Add(2*keepFor)))
 	if _, err := os.Lstat(s.options.Store); !errors.Is(err, fs.ErrNotExist) {

@@ -18,6 +18,8 @@ type Ledger struct {
 	mu      sync.Mutex
 	index   Index
 	known   map[identity]int
+	// bytes is about what the records take, names and attributes alone.
+	bytes   int
 	changed bool
 	// writing keeps two writers from overtaking each other.
 	writing sync.Mutex
@@ -32,8 +34,17 @@ func NewLedger(o Options, about Index) *Ledger {
 	}
 	for i := range l.index.Records {
 		l.known[l.index.Records[i].identity()] = i
+		l.bytes += l.index.Records[i].bytes()
 	}
 	return l
+}
+
+func (r *Record) bytes() int {
+	n := len(r.Path.Rel) + len(r.Spot.Path.Rel)
+	for _, attr := range r.Attrs {
+		n += len(attr.Name) + len(attr.Value)
+	}
+	return n
 }
 
 // identity tells a version from others: where it stood, where it lies and what
@@ -70,10 +81,11 @@ func (l *Ledger) Note(s Sealed, before snapshot.State, at time.Time) {
 		l.index.Records[i] = record
 		return
 	}
-	if len(l.index.Records) == mostRecords {
+	if len(l.index.Records) == mostRecords || l.bytes+record.bytes() > ledgerBytes {
 		l.index.Untold++
 		return
 	}
+	l.bytes += record.bytes()
 	l.known[id] = len(l.index.Records)
 	l.index.Records = append(l.index.Records, record)
 }

@@ -28,6 +28,8 @@ type Session struct {
 	Versions []Version
 	// Untold counts versions past what the indexes hold.
 	Untold int
+	// Ended says that the session, or its recovery, came to its end.
+	Ended bool
 }
 
 // Version is one displaced version. Its number counts from 1 within the
@@ -75,6 +77,7 @@ func (s *Session) add(index *kept.Index) bool {
 		return false
 	}
 	s.Untold += index.Untold
+	s.Ended = s.Ended || index.Complete
 	for _, record := range index.Records {
 		s.Versions = append(s.Versions, Version{Record: record, Recovered: index.Recovered})
 	}

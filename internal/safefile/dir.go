@@ -229,7 +229,7 @@ func (f *File) Attrs() ([]Attr, error) {
 	}
 	var attrs []Attr
 	for _, name := range names {
-		if !keptAttr(name) {
+		if !KeepsAttr(name) {
 			continue
 		}
 		value, err := attrValue(f.fd, name)

@@ -121,9 +121,9 @@ func ErrnoName(err error) string {
 	return errnoName(errno)
 }
 
-// keptAttr says which extended attributes belong to a file's state: the
+// KeepsAttr says which extended attributes belong to a file's state: the
 // user's own and the access control lists. Security labels are the system's.
-func keptAttr(name string) bool {
+func KeepsAttr(name string) bool {
 	return strings.HasPrefix(name, "user.") ||
 		name == "system.posix_acl_access" || name == "system.posix_acl_default"
 }

@@ -214,7 +214,7 @@ func TestAnyTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string {
 			return strings.Join(append(rapid.SliceOfN(segment(), 0, 3).Draw(t, "dirs"), leaf().Draw(t, "leaf")), "/")
-		}), 0, 12).Draw(t, "names")
+		}), 0, 6).Draw(t, "names")
 		var first []byte
 		for range 2 {
 			dir, err := os.MkdirTemp("", "suggest-*")
