@@ -120,7 +120,7 @@ func (s *session) startJournalist() {
 	s.journalist = j
 	go func() {
 		defer close(j.done)
-		ticker := time.NewTicker(max(s.Interval, refreshEvery))
+		ticker := time.NewTicker(s.refreshInterval())
 		defer ticker.Stop()
 		first := time.NewTimer(soon)
 		defer first.Stop()
@@ -130,10 +130,7 @@ func (s *session) startJournalist() {
 			case <-j.quit:
 				return
 			case <-first.C:
-				// What descends from the command is too young to be listed.
-				if s.run != nil {
-					s.refreshJournal([]proc.Process{{ID: s.run.Command()}}, nil)
-				}
+				s.refreshJournal(s.firstJournalled(&last))
 			case <-ticker.C:
 				s.refreshJournal(s.journalled(&last))
 				s.writeLedger(false)

@@ -143,6 +143,25 @@ func (s *session) tree() halt.Tree {
 	}
 }
 
+// refreshInterval is the time between two refreshes of the journal. The processes
+// of a watch's program are looked at as often as can be: one that loses its
+// parent in between is lost.
+func (s *session) refreshInterval() time.Duration {
+	if s.program() != nil {
+		return refreshEvery
+	}
+	return max(s.Interval, refreshEvery)
+}
+
+// firstJournalled is journalled for the first time: what descends from a command
+// is too young to be listed.
+func (s *session) firstJournalled(last *census) ([]proc.Process, error) {
+	if s.run != nil {
+		return []proc.Process{{ID: s.run.Command()}}, nil
+	}
+	return s.journalled(last)
+}
+
 // journalled lists the processes that a recovery is to end. A watch did not
 // start those of its program, so they are looked at, which is how some are found
 // after their parent has ended, and not named in the journal.
