@@ -368,6 +368,19 @@ func TestOtherKindsStay(t *testing.T) {
 	}
 }
 
+// A link that was set aside is known by its target, as one in the quarantine is.
+func TestLinkSetAside(t *testing.T) {
+	s := newScene(t)
+	s.options.GitDir = nil
+	s.open()
+	place := filepath.Join(t.TempDir(), "link")
+	s.must(os.Symlink("target", place))
+	sealed := s.seal(Version{Beside: place, Info: safefile.Info{Kind: safefile.Symlink}})
+	if sealed.Place != place || sealed.Digest != snapshot.DigestOfLink("target") {
+		t.Errorf("sealed as %+v", sealed)
+	}
+}
+
 // TestBudget fills the store to its bound with holes.
 func TestBudget(t *testing.T) {
 	s := newScene(t)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"hash"
 	"io"
+	"os"
 
 	"cage/internal/safefile"
 	"cage/snapshot"
@@ -26,6 +27,11 @@ func (k *Keeper) seal(v *Version, last bool) (Sealed, bool) {
 		return s, k.sealContent(v.Content, &s) || last
 	case v.Beside != "":
 		s.Place = v.Beside
+		if v.Info.Kind == safefile.Symlink {
+			if target, err := os.Readlink(v.Beside); err == nil {
+				s.Digest = snapshot.DigestOfLink(target)
+			}
+		}
 		return s, true
 	}
 	dir, lies := k.lies(v)

@@ -200,6 +200,33 @@ func TestAcceptAdded(t *testing.T) {
 	}
 }
 
+// Promise: what was set aside beside its path comes back too, and is not taken
+// for anything else.
+func TestAcceptSetAside(t *testing.T) {
+	s := newScene(t)
+	aside := root("aside/.git/" + safefile.Token())
+	s.must(os.MkdirAll(s.path("aside/.git"), 0o700))
+	s.must(os.Symlink("target", s.path(aside.Rel)))
+	before, _, err := s.desk.see(root(".env"))
+	s.must(err)
+	s.keeper.Keep(kept.Version{Path: root(".env"), Info: safefile.Info{Kind: safefile.Symlink, UID: before.UID, GID: before.GID}, Beside: s.path(aside.Rel)})
+	s.ledger.Note(s.seal(), before, time.Now())
+	s.must(s.ledger.Write(true))
+	_, err = s.accept()
+	s.must(err)
+	if target, err := os.Readlink(s.path(".env")); target != "target" {
+		t.Errorf("%q (%v)", target, err)
+	}
+	s.must(os.Remove(s.path(aside.Rel)))
+	s.must(os.Symlink("elsewhere", s.path(aside.Rel)))
+	s.must(os.Remove(s.path(".env")))
+	s.write(".env", "A=1")
+	var no *Error
+	if _, err := s.accept(); !errors.As(err, &no) || !strings.Contains(no.Error(), "somebody changed it since") {
+		t.Error(err)
+	}
+}
+
 // Promise: where anything but what the session protected stands, nothing is
 // done, and it is said what.
 func TestNotTheBaseline(t *testing.T) {
@@ -321,7 +348,7 @@ func TestNotTaken(t *testing.T) {
 			return nil
 		}, "it stood in the place of a directory"},
 		{"unread before", func(s *scene, p put) error { p.version.Before.Digest = snapshot.Digest{}; return nil }, "nobody read"},
-		{"unread", func(s *scene, p put) error { p.version.Digest = snapshot.Digest{}; return nil }, "too large"},
+		{"unread", func(s *scene, p put) error { p.version.Digest = snapshot.Digest{}; return nil }, "it was too large to be read"},
 		{"guarded elsewhere", func(s *scene, p put) error {
 			p.in.Elsewhere = []rules.Anchor{rules.CommonDir}
 			p.version.Path = rules.Path{Anchor: rules.CommonDir, Rel: "config"}
