@@ -65,6 +65,8 @@ const (
 	LeftoverQuarantine LeftoverKind = "quarantine"
 	// LeftoverPushGuard is a folder of hooks that nothing leads git to any more.
 	LeftoverPushGuard LeftoverKind = "push_guard"
+	// LeftoverPrivateTmp is a temporary directory of a run that is gone.
+	LeftoverPrivateTmp LeftoverKind = "private_tmp"
 )
 
 // Leftover is one thing that an earlier session left, or a running one holds.

@@ -372,8 +372,18 @@ type Hygiene struct {
 	DroppedEnv List[string] `json:"dropped_env"`
 	// Terminal is `foreground`, `inherit`, `none` or `pty`.
 	Terminal string `json:"terminal"`
+	// PrivateTmp is the command's own temporary directory; nil where it had none.
+	PrivateTmp *PrivateTmp `json:"private_tmp"`
 	// Gaps name what this host could not enforce.
 	Gaps List[string] `json:"gaps"`
+}
+
+// PrivateTmp is a temporary directory of the command's own.
+type PrivateTmp struct {
+	Name
+	Removed bool `json:"removed"`
+	// Reason says why it is still there; nil where it was removed.
+	Reason *string `json:"reason"`
 }
 
 // Resources says what of the machine the run could take, and what came of it.

@@ -211,6 +211,7 @@ func samples() []sample {
 			d.Changes = []report.Change{workflow()}
 			d.Lifetime.Survivors = []report.Process{{PID: 4720, Name: "postgres"}, {PID: 4733, Name: "dd\x1b[31m"}}
 			d.Lifetime.Proved = false
+			d.Hygiene.PrivateTmp = &report.PrivateTmp{Name: report.NameOf("/tmp/gantry-cage-tmp-9f3a2c1e"), Reason: new("directory not empty")}
 		}, 0)},
 		{"left", with(func(d *report.Document) {
 			d.Lifetime.Mode, d.Lifetime.Proved = "leave", false

@@ -112,7 +112,7 @@ func (s *session) hygiene() report.Hygiene {
 	}
 	return report.Hygiene{
 		Environment: s.Environment.Policy.String(), DroppedEnv: s.droppedEnv,
-		Terminal: s.Terminal.String(), Gaps: s.Terminal.Gaps(),
+		Terminal: s.Terminal.String(), PrivateTmp: s.privateTmp.describe(), Gaps: s.Terminal.Gaps(),
 	}
 }
 

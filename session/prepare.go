@@ -26,6 +26,7 @@ import (
 	"cage/internal/pushguard"
 	"cage/internal/safefile"
 	"cage/internal/sessionlog"
+	"cage/internal/tempdir"
 	"cage/report"
 	"cage/rules"
 	"cage/snapshot"
@@ -73,6 +74,9 @@ func (s *session) prepare(ctx context.Context) error {
 	s.places = choosePlaces(s.layout, env)
 	s.spare(s.layout, refuge(s.temp, s.id))
 	s.spare(s.layout, pushguard.Folder(s.temp, s.id))
+	if s.PrivateTmp {
+		s.spare(s.layout, tempdir.Path(s.temp, s.id))
+	}
 	if err := s.openLog(); err != nil {
 		return err
 	}

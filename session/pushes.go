@@ -183,13 +183,19 @@ func (s *session) unjudged() string {
 // removePushGuard removes what the push guard of a session left that did not
 // end.
 func (s *session) removePushGuard(id string) {
-	temps := []string{s.temp}
-	if note, err := recall(s.layout.Root); err == nil && note != nil && note.Session == id {
-		temps = append(temps, note.Temp)
-	}
-	for _, temp := range temps {
+	for _, temp := range s.tempsOf(id) {
 		if err := pushguard.Remove(temp, id); err != nil {
 			s.warnings = append(s.warnings, err.Error())
 		}
 	}
+}
+
+// tempsOf returns the temporary directories that a session which did not end may
+// have had: this one's, and the one that its note names.
+func (s *session) tempsOf(id string) []string {
+	temps := []string{s.temp}
+	if note, err := recall(s.layout.Root); err == nil && note != nil && note.Session == id && note.Temp != s.temp {
+		temps = append(temps, note.Temp)
+	}
+	return temps
 }

@@ -72,6 +72,7 @@ func (s *session) takeOver(ctx context.Context, decision Decision) (restored boo
 	}
 	s.journalKept = false
 	s.removePushGuard(r.left.Session)
+	s.removeTempOf(r.left.Session)
 	if err := s.unnote(); err != nil {
 		s.warnings = append(s.warnings, err.Error()) // the next start will miss what is not missing
 	}

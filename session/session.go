@@ -70,6 +70,9 @@ type Options struct {
 	// Resources are what the run may take of the machine; nil bounds nothing. They
 	// do not go with LifetimeLeave.
 	Resources *Resources
+	// PrivateTmp gives the command a directory of its own for temporary files. It
+	// does not go with LifetimeLeave.
+	PrivateTmp bool
 	// Terminal says which terminal the command gets.
 	Terminal spawn.Terminal
 	// Stdin, Stdout and Stderr are handed to the command, or what its own
@@ -171,6 +174,7 @@ func (s *session) execute(order context.Context) *report.Document {
 	s.contests.conclude(ctx)
 	s.bell.stop()
 	s.takeLateSignal()
+	s.removeTemp()
 	return s.report()
 }
 

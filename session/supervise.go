@@ -24,6 +24,8 @@ type supervision struct {
 	startErr error
 	// droppedEnv are the names of the variables that the command did not get.
 	droppedEnv []string
+	// privateTmp is the command's own temporary directory; nil where it has none.
+	privateTmp *privateTmp
 	// exit is nil for a command that never ran or has survived its end.
 	exit    *proc.Exit
 	trapped os.Signal
@@ -136,6 +138,9 @@ const sessionVariable = "GANTRY_CAGE_SESSION"
 // names in its environment whatever else reaches it.
 func (s *session) startCommand(ctx context.Context) error {
 	environment := s.Environment
+	if err := s.makeTemp(&environment); err != nil {
+		return err
+	}
 	environment.Set = append(slices.Clip(environment.Set), sessionVariable+"="+s.id, "GANTRY_CAGE_SESSION_LOG="+filepath.Clean(s.log.Path()))
 	var env []string
 	env, s.droppedEnv = environment.Apply(s.Env)

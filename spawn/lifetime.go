@@ -15,7 +15,8 @@ const (
 	// their own meanwhile.
 	LifetimeTree
 	// LifetimeLeave ends nothing after the command has ended by itself. Nothing of
-	// it dies with the program either. It does not go with a NewPTY.
+	// it dies with the program either. It does not go with a NewPTY or a
+	// PrivateTmp.
 	LifetimeLeave
 )
 
@@ -23,6 +24,9 @@ const (
 func (c Command) checkModes() error {
 	if c.Lifetime == LifetimeLeave && c.Terminal == NewPTY {
 		return &StartError{Name: c.Path, Reason: "a terminal of its own (pty) ends with the run, and takes with it what the lifetime leave is to leave"}
+	}
+	if c.Lifetime == LifetimeLeave && c.PrivateTmp {
+		return &StartError{Name: c.Path, Reason: "a temporary directory of its own is removed with the run, and what the lifetime leave is to leave may use it"}
 	}
 	return nil
 }

@@ -43,6 +43,7 @@ import (
 	"time"
 
 	"cage/internal/proc"
+	"cage/internal/tempdir"
 )
 
 // The mechanisms by which a run is held.
@@ -90,6 +91,10 @@ type Command struct {
 	Limits Limits
 	// Lifetime says what may outlive what.
 	Lifetime Lifetime
+	// PrivateTmp makes a directory for temporary files that is the run's own, in
+	// the program's temporary directory, and sets TMPDIR to it. Close removes it.
+	// It does not go with LifetimeLeave.
+	PrivateTmp bool
 	// Confine, where it is set, is called once while the command is started.
 	Confine Confine
 }
@@ -131,6 +136,7 @@ type Run struct {
 	closing   sync.Once
 	closed    error
 	pty       *PTY
+	temp      *tempdir.Dir
 }
 
 // Mechanism says how the run is held: Subreaper, Keeper or ProcessList.
@@ -139,6 +145,15 @@ func (r *Run) Mechanism() string { return r.mechanism }
 // PTY is the controller's side of a NewPTY, which is the caller's to close; nil
 // where the command has another terminal.
 func (r *Run) PTY() *PTY { return r.pty }
+
+// PrivateTmp is the path of the directory that PrivateTmp asked for; empty where
+// it did not.
+func (r *Run) PrivateTmp() string {
+	if r.temp == nil {
+		return ""
+	}
+	return r.temp.Path()
+}
 
 // DroppedEnv returns the names of the program's variables that Environment did
 // not pass, sorted.
@@ -157,11 +172,15 @@ func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := s.start(r, c, spec)
+	temp, err := c.makeTemp(&spec)
 	if err != nil {
 		return nil, err
 	}
-	run.lifetime, run.droppedEnv = c.Lifetime, dropped
+	run, err := s.start(r, c, spec)
+	if err != nil {
+		return nil, errors.Join(err, removeTemp(temp))
+	}
+	run.lifetime, run.droppedEnv, run.temp = c.Lifetime, dropped, temp
 	return run, nil
 }
 

@@ -18,6 +18,7 @@ type runFlags struct {
 	noWatch  bool
 	lifetime choice
 	tty      choice
+	private  bool
 	env      choice
 	passEnv  names
 	denyEnv  names
@@ -76,6 +77,7 @@ func (f *runFlags) register(c *cobra.Command) {
 	a.add(reaches, &f.passEnv, "pass-env", "let this variable through, with --env allowlist; repeatable")
 	a.add(reaches, &f.denyEnv, "deny-env", "keep this variable back; repeatable")
 	a.add(reaches, &f.setEnv, "set-env", "give the command this variable, whatever else holds; repeatable")
+	a.addSwitch(reaches, &f.private, "private-tmp", "a TMPDIR of its own, removed at the end")
 	a.add(reaches, &f.rlimit, "rlimit", "bound the command and each of its processes: nproc, cpu (seconds), fsize (bytes), nofile, core (bytes)")
 	a.add(reaches, &f.passFD, "pass-fd", "let this open file through, at the same number; repeatable")
 
@@ -96,6 +98,9 @@ func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (i
 	}
 	if f.lifetime.value == spawn.LifetimeLeave.String() && f.tty.value == spawn.NewPTY.String() {
 		return 0, usage("--lifetime leave does not go with --tty pty, whose terminal ends with the run; see cage --help")
+	}
+	if f.lifetime.value == spawn.LifetimeLeave.String() && f.private {
+		return 0, usage("--lifetime leave does not go with --private-tmp, which is removed at the end; see cage --help")
 	}
 	options := f.options(stage, command)
 	if options.Resources, err = f.resourceFlags.asked(options.Lifetime); err != nil {
@@ -118,7 +123,7 @@ func (f *runFlags) options(stage spawn.Stage, command []string) session.Options 
 	terminal, _ := spawn.ParseTerminal(f.tty.value)
 	return session.Options{
 		Guarding: f.guarding(), NoWatch: f.noWatch,
-		Stage: stage, Command: command, Lifetime: lifetime, Terminal: terminal, Environment: f.environment(), Descriptors: f.passFD, Rlimits: f.rlimit.Limits,
+		Stage: stage, Command: command, Lifetime: lifetime, Terminal: terminal, PrivateTmp: f.private, Environment: f.environment(), Descriptors: f.passFD, Rlimits: f.rlimit.Limits,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 	}
 }

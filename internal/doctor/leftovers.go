@@ -10,6 +10,7 @@ import (
 
 	"cage/internal/kept"
 	"cage/internal/pushguard"
+	"cage/internal/tempdir"
 	"cage/journal"
 	"cage/report"
 	"cage/session"
@@ -42,7 +43,32 @@ func leftovers(at session.Place) ([]report.Leftover, error) {
 	}
 	// Those of sessions that the next start cleans up after go with them.
 	hooks, err := ofPushGuards(at.Temp, interrupted, at.Missed)
-	return append(found, hooks...), err
+	if err != nil {
+		return nil, err
+	}
+	temps, err := ofPrivateTmps(at.Temp, interrupted)
+	return slices.Concat(found, hooks, temps), err
+}
+
+// ofPrivateTmps lists temporary directories whose runs are gone, but for that of
+// a session that the next start cleans up after.
+func ofPrivateTmps(temp, but string) ([]report.Leftover, error) {
+	left, err := tempdir.Left(temp)
+	if err != nil {
+		return nil, err
+	}
+	var found []report.Leftover
+	for _, dir := range left {
+		if dir == tempdir.Path(temp, but) {
+			continue
+		}
+		found = append(found, report.Leftover{
+			Kind: report.LeftoverPrivateTmp, Place: dir,
+			Text: "the temporary directory of a run that did not end, in whatever repository",
+			Fix:  "the next session there removes it, or remove the directory",
+		})
+	}
+	return found, nil
 }
 
 // ofPushGuards lists folders of hooks whose sessions are gone, but for some.

@@ -1,0 +1,33 @@
+package tempdir
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A mount in the directory is left, what is mounted is whole, and everything
+// beside it is removed.
+func TestRemoveCrossesNoMount(t *testing.T) {
+	d, _, outside := begin(t)
+	point := filepath.Join(d.Path(), "a", "point")
+	must(t, os.MkdirAll(point, 0o700))
+	must(t, os.WriteFile(filepath.Join(d.Path(), "a", "beside"), nil, 0o600))
+	if err := unix.Mount(outside, point, "", unix.MS_BIND, ""); err != nil {
+		t.Skipf("nothing can be mounted here: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(point, unix.MNT_DETACH) })
+	err := d.Remove()
+	if err == nil || !strings.Contains(err.Error(), "something is mounted there") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(d.Path(), "a", "beside")); !os.IsNotExist(err) {
+		t.Errorf("what lay beside: %v", err)
+	}
+	must(t, unix.Unmount(point, unix.MNT_DETACH))
+	untouched(t, outside)
+	must(t, Remove(filepath.Dir(d.Path()), id))
+}

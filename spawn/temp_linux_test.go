@@ -1,0 +1,51 @@
+package spawn
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A run's own temporary directory is there for the command, and gone with the
+// run.
+func TestPrivateTmp(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	reads, writes := pipe(t)
+	run, err := Stage{entered: true}.Open(Command{
+		Path: "sh", Args: []string{"-c", `echo "$TMPDIR"; mkdir -p "$TMPDIR/a/b"; chmod 0 "$TMPDIR/a"; exec sleep 1000`}, Stdout: writes,
+		Env: os.Environ(), PrivateTmp: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told [4096]byte
+	n, err := reads.Read(told[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(told[:n])); got != run.PrivateTmp() || !strings.HasPrefix(got, os.TempDir()+"/") {
+		t.Errorf("the command has %q, the run %q", got, run.PrivateTmp())
+	}
+	if err := run.Close(); err != nil {
+		t.Error(err)
+	}
+	wantNothing := func() {
+		t.Helper()
+		if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+			t.Errorf("left are %v, %v", left, err)
+		}
+	}
+	wantNothing()
+	if _, err := (Stage{entered: true}).Open(Command{Path: "/nonexistent", PrivateTmp: true}); err == nil {
+		t.Error("started")
+	}
+	if _, err := (Stage{entered: true}).Open(Command{Path: "sh", Dir: "/nonexistent", PrivateTmp: true}); err == nil {
+		t.Error("started")
+	}
+	wantNothing()
+	var refused *StartError
+	if _, err := (Stage{entered: true}).Open(Command{Path: "sh", Lifetime: LifetimeLeave, PrivateTmp: true}); !errors.As(err, &refused) {
+		t.Errorf("got %v", err)
+	}
+}
