@@ -68,7 +68,9 @@ func Hook(ctx context.Context, o Options, call Call) (*report.Check, error) {
 // edited returns the files that the call is about to change, as the agent names
 // them, and whether its tool is one that does so.
 func (c Call) edited() (files []string, edits bool, err error) {
-	if c.Event != "PreToolUse" && c.Event != "PermissionRequest" {
+	switch c.Event {
+	case "PreToolUse", "PermissionRequest", "":
+	default:
 		return nil, false, nil
 	}
 	// A map has names as they are spelled. A struct would take FILE_PATH for

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"cage/internal/gitrepo"
@@ -65,8 +64,10 @@ func (c *checker) index(ctx context.Context) (i index, err error) {
 	asked.Go(func() { i.links, errLinks = c.repo.Links(ctx, "HEAD") })
 	i.changes, err = c.repo.StagedChanges(ctx)
 	asked.Wait()
-	if err == nil {
-		err = errors.Join(errHead, errLinks)
+	for _, told := range []error{errHead, errLinks} {
+		if err == nil {
+			err = told
+		}
 	}
 	return i, err
 }
