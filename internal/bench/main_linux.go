@@ -84,6 +84,7 @@ func measurements() []measurement {
 		{"wrap", wrap},
 		{"spawn", spawning},
 		{"ending", ending},
+		{"check", checking},
 		{"memory", memory},
 		{"journal", journals},
 		{"process list", crowded},
