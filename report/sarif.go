@@ -1,62 +1,121 @@
 package report
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"strings"
 
 	"cage/rules"
+)
 
-	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+// The parts of a SARIF 2.1.0 log that are written here, by the names and in the
+// order of the format. A library for it would bring an HTTP client and a JSON
+// Schema validator into every start of the program.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool        sarifTool         `json:"tool"`
+		ColumnKind  string            `json:"columnKind"`
+		Invocations []sarifInvocation `json:"invocations"`
+		Results     List[sarifResult] `json:"results"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name  string      `json:"name"`
+		Rules []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID               string       `json:"id"`
+		ShortDescription sarifMessage `json:"shortDescription"`
+	}
+	sarifMessage struct {
+		Text string `json:"text"`
+	}
+	sarifInvocation struct {
+		ExecutionSuccessful        bool                    `json:"executionSuccessful"`
+		ExitCode                   int                     `json:"exitCode"`
+		ToolExecutionNotifications List[sarifNotification] `json:"toolExecutionNotifications"`
+	}
+	sarifNotification struct {
+		Level   string       `json:"level"`
+		Message sarifMessage `json:"message"`
+	}
+	sarifResult struct {
+		RuleID              string             `json:"ruleId"`
+		RuleIndex           int                `json:"ruleIndex"`
+		Kind                string             `json:"kind"`
+		Level               string             `json:"level"`
+		Message             sarifMessage       `json:"message"`
+		Locations           []sarifLocation    `json:"locations"`
+		PartialFingerprints map[string]string  `json:"partialFingerprints"`
+		Suppressions        []sarifSuppression `json:"suppressions,omitempty"`
+	}
+	sarifLocation struct {
+		PhysicalLocation sarifPhysicalLocation `json:"physicalLocation"`
+	}
+	sarifPhysicalLocation struct {
+		ArtifactLocation sarifArtifact `json:"artifactLocation"`
+		Region           sarifRegion   `json:"region"`
+	}
+	sarifArtifact struct {
+		URI string `json:"uri"`
+	}
+	sarifRegion struct {
+		StartLine int `json:"startLine"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Justification string `json:"justification"`
+	}
 )
 
 // SARIF renders the check as a SARIF 2.1.0 log: findings that count are errors,
 // the others information, and what was overridden is suppressed. Paths are relative
 // to the root, with every byte that is no plain text encoded in percents.
 func (c Check) SARIF() ([]byte, error) {
-	run := sarif.NewRun()
-	driver := sarif.NewToolComponent().WithName("cage")
-	run.Tool = sarif.NewTool().WithDriver(driver)
-	run.WithColumnKind("utf16CodeUnits")
-	for _, rule := range checkRules() {
-		driver.AddRule(sarif.NewRule(string(rule.id)).
-			WithShortDescription(sarif.NewMultiformatMessageString().WithText(rule.text)))
+	run := sarifRun{
+		ColumnKind:  "utf16CodeUnits",
+		Invocations: []sarifInvocation{{ExecutionSuccessful: true, ExitCode: c.ExitCode}},
+	}
+	run.Tool.Driver.Name = "cage"
+	index := make(map[rules.Rule]int)
+	for i, rule := range checkRules() {
+		index[rule.id] = i
+		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{string(rule.id), sarifMessage{rule.text}})
 	}
 	for _, f := range c.sorted() {
-		run.AddResult(f.result().WithRuleIndex(run.GetRuleIndex(string(f.Rule))))
+		run.Results = append(run.Results, f.result(index[f.Rule]))
 	}
-	invocation := sarif.NewInvocation().WithExecutionSuccessful(true).WithExitCode(c.ExitCode)
 	for _, warning := range c.Warnings {
-		invocation.AddToolExecutionNotification(sarif.NewNotification().WithLevel("warning").
-			WithMessage(sarif.NewTextMessage(Text(warning))))
+		said := &run.Invocations[0].ToolExecutionNotifications
+		*said = append(*said, sarifNotification{"warning", sarifMessage{Text(warning)}})
 	}
-	run.AddInvocation(invocation)
-	var out bytes.Buffer
-	if err := sarif.NewReport().AddRun(run).PrettyWrite(&out); err != nil {
-		return nil, fmt.Errorf("write SARIF: %w", err)
-	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
+	const schema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+	return encode(sarifLog{schema, "2.1.0", []sarifRun{run}}, "  ")
 }
 
-func (f CheckFinding) result() *sarif.Result {
+func (f CheckFinding) result(rule int) sarifResult {
 	// A change has no line; readers of SARIF want one, and show the file by it.
-	region := sarif.NewRegion().WithStartLine(1)
-	place := sarif.NewPhysicalLocation().WithRegion(region).
-		WithArtifactLocation(sarif.NewArtifactLocation().WithURI(relativeURI(f.Bytes())))
-	// A result that is no failure has no level, by the format.
-	kind, level := "fail", "error"
-	if !f.Counts {
-		kind, level = "informational", "none"
+	place := sarifPhysicalLocation{sarifArtifact{relativeURI(f.Bytes())}, sarifRegion{StartLine: 1}}
+	result := sarifResult{
+		RuleID: string(f.Rule), RuleIndex: rule, Kind: "fail", Level: "error",
+		Message:             sarifMessage{f.sentence()},
+		Locations:           []sarifLocation{{place}},
+		PartialFingerprints: map[string]string{"cageChange/v1": f.fingerprint()},
 	}
-	result := sarif.NewRuleResult(string(f.Rule)).WithKind(kind).WithLevel(level).
-		WithMessage(sarif.NewTextMessage(f.sentence())).
-		AddLocation(sarif.NewLocation().WithPhysicalLocation(place)).
-		WithPartialFingerprints(map[string]string{"cageChange/v1": f.fingerprint()})
+	if !f.Counts {
+		// A result that is no failure has no level, by the format.
+		result.Kind, result.Level = "informational", "none"
+	}
 	if f.Overridden {
-		result.AddSuppression(sarif.NewSuppression().WithKind("external").WithJustification("--allow-override"))
+		result.Suppressions = []sarifSuppression{{"external", "--allow-override"}}
 	}
 	return result
 }
