@@ -324,8 +324,8 @@ func (p *Proxy) Resume() {
 }
 
 // Finish comes when the run has ended. Gone says that nothing of it is left;
-// else what is left loses its terminal. What has been printed is passed on, which
-// Done tells.
+// else what is left loses its terminal. The keyboard is the user's again. What has
+// been printed is passed on, which Done tells.
 func (p *Proxy) Finish(gone bool) {
 	if p == nil {
 		return
@@ -333,6 +333,7 @@ func (p *Proxy) Finish(gone bool) {
 	p.finish.Do(func() {
 		close(p.over)
 		signal.Stop(p.resized)
+		p.leaveKeyboard()
 		go func() {
 			if !gone {
 				p.flush()
