@@ -65,16 +65,19 @@ func (f *Found) noWorktreeConfig() bool {
 // it does not know.
 var errTogether = errors.New("answers of git rev-parse that cannot be told apart")
 
-// together puts all questions about the layout in one call, and asks for the
-// object ids of all references and of HEAD, which fails for no HEAD without a
-// commit.
+// together puts all questions about the layout in one call, and where the
+// references are wanted asks for the object ids of them and of HEAD, which fails
+// for no HEAD without a commit.
 func (a asker) together(ctx context.Context) (said, error) {
 	args := []string{"--path-format=absolute"}
 	for _, question := range questions() {
 		args = append(args, question...)
 	}
+	if a.refs {
+		args = append(args, "--all", "--revs-only", "HEAD")
+	}
 	a.env = append(slices.Clone(a.env), tracing()...)
-	result, err := a.ask(ctx, a.dir, append(args, "--all", "--revs-only", "HEAD")...)
+	result, err := a.ask(ctx, a.dir, args...)
 	if err != nil {
 		return said{}, err
 	}
@@ -82,10 +85,10 @@ func (a asker) together(ctx context.Context) (said, error) {
 	if len(lines) < len(questions()) {
 		return said{}, errTogether
 	}
-	s := said{layout: lines[:len(questions())], refs: lines[len(questions()):], refsTold: true, plain: tracedPlain(result.Stderr)}
+	s := said{layout: lines[:len(questions())], refs: lines[len(questions()):], refsTold: a.refs, plain: tracedPlain(result.Stderr)}
 	// A newline in a path would push the object format, which is no id, in here.
 	format := Repo{ObjectFormat: s.layout[len(questions())-1]}
-	if slices.ContainsFunc(s.refs, func(line string) bool { return !format.IsID(line) }) {
+	if !a.refs && len(s.refs) > 0 || slices.ContainsFunc(s.refs, func(line string) bool { return !format.IsID(line) }) {
 		return said{}, errTogether
 	}
 	slices.Sort(s.refs)

@@ -62,7 +62,7 @@ type Repo struct {
 // (ownership, broken configuration, a bare repository, a place inside a git
 // directory, no repository at all) the error is an *Error with git's own words.
 func Discover(ctx context.Context, run Runner, git, dir string) (*Found, error) {
-	return asker{run: run, git: git, dir: dir, env: cleanEnv(os.Environ())}.discover(ctx)
+	return asker{run: run, git: git, dir: dir, env: cleanEnv(os.Environ()), refs: true}.discover(ctx)
 }
 
 // DiscoverCalled is Discover for a program that git may have called itself, as
@@ -139,6 +139,8 @@ type asker struct {
 	run      Runner
 	git, dir string
 	env      []string
+	// refs has the references told too, which takes its time where there are many.
+	refs bool
 }
 
 // oneByOne asks every question about the layout in a call of its own and needs
