@@ -222,7 +222,7 @@ func printWith(render func() ([]byte, error)) error {
 		_, err = os.Stdout.Write(data)
 	}
 	if err != nil {
-		return fmt.Errorf("print the document: %w", err)
+		return fmt.Errorf("print the report: %w", err)
 	}
 	return nil
 }
