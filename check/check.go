@@ -35,10 +35,11 @@ type Options struct {
 	// Paths narrow the findings to what they are and hold; none narrows nothing.
 	Paths []string
 	// Overrides are paths whose changes a person lets through. They may name
-	// `.cage.yaml` and tracked hooks, unless InSession.
+	// `.cage.yaml` and tracked hooks, unless a session guards the root.
 	Overrides []string
-	// InSession says that a session guards the root, or is the caller.
-	InSession bool
+	// Guarded reports whether a session guards the root of a layout, or is the
+	// caller. It is asked where that counts.
+	Guarded func(rules.Layout) (bool, error)
 }
 
 // The codes of refusals that no other package names.
@@ -48,6 +49,8 @@ const (
 	codeRevision = "GXT_CAGE_REVISION_INVALID"
 	codeMissing  = "GXT_CAGE_OBJECTS_MISSING"
 	codeInput    = "GXT_CAGE_INPUT_INVALID"
+	codeActive   = "GXT_CAGE_SESSION_ACTIVE"
+	codeHost     = "GXT_CAGE_HOST_UNUSABLE"
 )
 
 const exitRefused = 2
@@ -103,8 +106,10 @@ type checker struct {
 	repo   *gitrepo.Found
 	layout rules.Layout
 	git    rules.Git
-	only   []rules.Path
-	doc    report.Check
+	// guarded says that a session guards the root; known where there are overrides.
+	guarded bool
+	only    []rules.Path
+	doc     report.Check
 }
 
 // open finds the repository.
@@ -131,7 +136,20 @@ func open(ctx context.Context, o Options, scope report.CheckScope) (*checker, er
 	}
 	c.layout, c.git = anchors.Of(c.repo.Repo, config)
 	c.doc.Root = c.layout.Root
+	if len(c.Overrides) > 0 {
+		if c.guarded, err = c.isGuarded(); err != nil {
+			return nil, err
+		}
+	}
 	return c, c.narrow()
+}
+
+func (c *checker) isGuarded() (bool, error) {
+	guarded, err := c.Guarded(c.layout)
+	if err != nil {
+		return false, refusal(codeHost, "see to what the system says above", err)
+	}
+	return guarded, nil
 }
 
 // repositoryAbove returns the directory that no program is taken from: the one
@@ -202,12 +220,19 @@ func (c *checker) finish() *report.Check {
 }
 
 // HooksFolder returns where git looks for the hooks of the repository, and
-// whether that lies outside of it, where others may have theirs too. An error is
-// a *report.Refusal.
+// whether that lies outside of it, where others may have theirs too. While a
+// session guards them nobody is told. An error is a *report.Refusal.
 func HooksFolder(ctx context.Context, o Options) (folder string, shared bool, err error) {
 	c, err := open(ctx, o, report.ScopeStaged)
 	if err != nil {
 		return "", false, refuse(err)
+	}
+	guarded, err := c.isGuarded()
+	if err != nil {
+		return "", false, refuse(err)
+	}
+	if guarded {
+		return "", false, refusal(codeActive, "install it when the session has ended", errors.New("a session guards the hooks of this repository"))
 	}
 	place := c.layout.Locate(c.repo.HooksDir)
 	return c.repo.HooksDir, place.Anchor == rules.Outside || place.Anchor == rules.HooksDir, nil

@@ -86,7 +86,7 @@ func (c *checker) plan(ctx context.Context, new side, others []side) (*rules.Pla
 // planOf is plan for a new side that is read already.
 func (c *checker) planOf(ctx context.Context, new rules.Sources, others []side) (*rules.Plan, error) {
 	in := rules.Inputs{
-		Layout: c.layout, Git: c.git, Overrides: c.Overrides, Approved: !c.InSession,
+		Layout: c.layout, Git: c.git, Overrides: c.Overrides, Approved: !c.guarded,
 		Config: new.Config, ManifestYAML: new.ManifestYAML, ManifestJSON: new.ManifestJSON,
 	}
 	var seen []side
@@ -128,7 +128,7 @@ func (c *checker) earlier(ctx context.Context, s side) ([]rules.Sources, error) 
 // of.
 func (c *checker) refusedRules(err error) error {
 	var invalid *rules.Error
-	if c.InSession && errors.As(err, &invalid) && invalid.Code == rules.CodeOverride {
+	if c.guarded && errors.As(err, &invalid) && invalid.Code == rules.CodeOverride {
 		return refusal(string(invalid.Code), "wait until the session that guards this root has ended, or leave it out", invalid)
 	}
 	return err

@@ -1,28 +1,25 @@
 package session
 
 import (
-	"context"
 	"strings"
 
 	"cage/journal"
+	"cage/rules"
 )
 
-// Guarded reports whether a session guards the root of the current directory,
-// or the caller runs inside one. An error is a *Refusal.
-func Guarded(ctx context.Context, env []string) (bool, error) {
+// Guarded reports whether a session guards the root of a layout or the files
+// that it shares with other work trees, or the caller, whose environment that
+// is, runs inside a session.
+func Guarded(layout rules.Layout, env []string) (bool, error) {
 	for _, entry := range env {
 		if strings.HasPrefix(entry, sessionVariable+"=") {
 			return true, nil
 		}
 	}
-	s := &session{Options: Options{Guarding: Guarding{Env: env}}}
-	defer s.close()
-	if err := s.locate(ctx); err != nil {
-		return false, s.refuse(err)
+	// What the state folder knows stands also where the lock has been removed.
+	if note, err := recall(layout.Root); err == nil && note != nil && note.runs() {
+		return true, nil
 	}
-	held, err := journal.Guarded(s.journalFolder(), s.layout.CommonDir)
-	if err != nil {
-		return false, s.refuse(err)
-	}
-	return held, nil
+	temp := choosePlaces(layout, variables(env)).temp
+	return journal.Guarded(journal.Folder(layout, temp), layout.CommonDir)
 }

@@ -9,6 +9,7 @@ import (
 
 	"cage/check"
 	"cage/report"
+	"cage/rules"
 	"cage/session"
 
 	"github.com/spf13/cobra"
@@ -89,7 +90,7 @@ func (f *checkFlags) run(ctx context.Context, args []string) (int, error) {
 	if f.install {
 		return 0, f.installHook(ctx, args)
 	}
-	o, err := f.options(ctx, args)
+	o, err := f.options(args)
 	if f.hook.value != "" {
 		return f.answerAgent(ctx, o, err)
 	}
@@ -138,16 +139,16 @@ func (f *checkFlags) judge(ctx context.Context, o check.Options) (*report.Check,
 }
 
 // options are the same for every check. An error is a *report.Refusal.
-func (f *checkFlags) options(ctx context.Context, args []string) (check.Options, error) {
-	o := check.Options{SearchPath: os.Getenv("PATH"), Paths: args, Overrides: f.overrides}
+func (f *checkFlags) options(args []string) (check.Options, error) {
+	o := check.Options{
+		SearchPath: os.Getenv("PATH"), Paths: args, Overrides: f.overrides,
+		Guarded: func(layout rules.Layout) (bool, error) { return session.Guarded(layout, os.Environ()) },
+	}
 	var err error
 	if o.Dir, err = os.Getwd(); err != nil {
 		return o, check.NoDirectory(err)
 	}
-	if len(f.overrides) > 0 {
-		o.InSession, err = session.Guarded(ctx, os.Environ())
-	}
-	return o, err
+	return o, nil
 }
 
 // answerAgent judges what an agent is about to do. To agents only the exit code

@@ -9,7 +9,6 @@ import (
 	"cage/check"
 	"cage/internal/githook"
 	"cage/report"
-	"cage/session"
 )
 
 // installHook installs the hook that runs what the other flags ask for.
@@ -17,18 +16,11 @@ func (f *checkFlags) installHook(ctx context.Context, args []string) error {
 	if len(args) > 0 || len(f.overrides) > 0 || given(f.commits != "", f.hook.value != "", f.json, f.sarif, f.github) > 0 {
 		return usage("check --install-hook takes --staged or --pre-push and nothing else; see cage check --help")
 	}
-	guarded, err := session.Guarded(ctx, os.Environ())
+	o, err := f.options(nil)
 	if err != nil {
 		return err
 	}
-	if guarded {
-		return hookRefusal("GXT_CAGE_SESSION_ACTIVE", "install it when the session has ended", errors.New("a session guards the hooks of this repository"))
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return check.NoDirectory(err)
-	}
-	folder, shared, err := check.HooksFolder(ctx, check.Options{Dir: dir, SearchPath: os.Getenv("PATH")})
+	folder, shared, err := check.HooksFolder(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -42,7 +34,10 @@ func (f *checkFlags) installHook(ctx context.Context, args []string) error {
 	}
 	done, err := githook.Install(folder, name, self, "check", order)
 	if err != nil {
-		return hookRefusal("GXT_CAGE_HOOK_UNUSABLE", hookHint(err, name, order), err)
+		return &report.Refusal{Failure: report.Failure{
+			ErrorCode: "GXT_CAGE_HOOK_UNUSABLE", Message: err.Error(),
+			FixHints: report.List[string]{hookHint(err, name, order)}, ExitCode: exitUsage,
+		}, Cause: err}
 	}
 	fmt.Fprint(os.Stderr, installedText(done, self, order, shared))
 	return nil
@@ -74,12 +69,5 @@ func hookHint(err error, name, order string) string {
 		return "put the line " + line + " into the hook yourself, or remove the one that is not needed"
 	default:
 		return "put the line " + line + " into the hook " + name + " yourself"
-	}
-}
-
-func hookRefusal(code, hint string, cause error) error {
-	return &report.Refusal{
-		Failure: report.Failure{ErrorCode: code, Message: cause.Error(), FixHints: report.List[string]{hint}, ExitCode: exitUsage},
-		Cause:   cause,
 	}
 }
