@@ -22,7 +22,9 @@ type events struct {
 	group string
 	// The counters of the group, held open, since it may go before they are
 	// read; nil where this kernel or this group does not count.
-	memory, local, tasks, peak *os.File
+	memory, local, tasks, peak, current *os.File
+	// limit is that of the group, nil for none.
+	limit *uint64
 	// outside is how often the limits of the groups above had run out before.
 	outside map[string]uint64
 	stop    *os.File
@@ -48,15 +50,18 @@ type member struct {
 }
 
 const (
-	// pace is how often it is looked without an event: the peak has none.
-	pace = time.Second
+	// pace is how often it is looked without an event, and nearLimit how often
+	// where more than half of the memory is taken: the peak has no event, and who
+	// dies of the limit may have come to be since the last look.
+	pace      = 200 * time.Millisecond
+	nearLimit = 20 * time.Millisecond
 	// afterKill is how often it is looked who has gone after a kill, and
 	// searchTime for how long.
 	afterKill  = 5 * time.Millisecond
 	searchTime = 3 * time.Second
 	// rest is the least time between two looks at every process of the group: at
-	// its limit a group tells of an event every ten milliseconds.
-	rest = 50 * time.Millisecond
+	// its limit there is an event every ten milliseconds.
+	rest = nearLimit
 )
 
 // watch begins to watch a group.
@@ -68,6 +73,7 @@ func (h hierarchy) watch(group string) *events {
 	e := &events{
 		hierarchy: h, group: group, done: make(chan struct{}), outside: make(map[string]uint64),
 		memory: open("memory.events"), local: open("memory.events.local"), tasks: open("pids.events"), peak: open("memory.peak"),
+		current: open("memory.current"), limit: h.number(group, "memory.max"),
 	}
 	for _, g := range above(group)[1:] {
 		e.outside[g] = h.ranOut(g)
@@ -106,8 +112,7 @@ func (e *events) follow() {
 	if e.memory != nil {
 		wait[1].Fd = int32(e.memory.Fd())
 	}
-	next := pace
-	for {
+	for next := pace; ; {
 		n, err := unix.Poll(wait, int(next.Milliseconds()))
 		if err == nil && n > 0 && wait[0].Revents != 0 {
 			return
@@ -117,11 +122,21 @@ func (e *events) follow() {
 			// What has gone would be told of as an event without end.
 			wait[1].Fd = -1
 		}
-		next = pace
-		if searching {
+		switch {
+		case searching:
 			next = afterKill
+		case e.near():
+			next = nearLimit
+		default:
+			next = pace
 		}
 	}
+}
+
+// near reports whether more than half of the memory is taken.
+func (e *events) near() bool {
+	taken, there := numberIn(e.current)
+	return there && e.limit != nil && taken > *e.limit/2
 }
 
 // look reads every counter. It reports whether the group is there, and whether
@@ -139,12 +154,12 @@ func (e *events) look() (there, searching bool) {
 	if text, ok := again(e.tasks); ok {
 		e.usage.Refused = counter(text, "max")
 	}
-	if text, ok := again(e.peak); ok {
-		if n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64); err == nil {
-			e.usage.Peak = &n
-		}
+	if peak, ok := numberIn(e.peak); ok {
+		e.usage.Peak = &peak
 	}
-	e.identify()
+	if e.missed > 0 || e.near() {
+		e.identify()
+	}
 	return there, e.missed > 0
 }
 
@@ -157,6 +172,16 @@ func again(f *os.File) (string, bool) {
 	buf := make([]byte, most)
 	n, err := unix.Pread(int(f.Fd()), buf, 0)
 	return string(buf[:max(n, 0)]), err == nil
+}
+
+// numberIn reads the one number of a control file.
+func numberIn(f *os.File) (uint64, bool) {
+	text, ok := again(f)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
+	return n, err == nil
 }
 
 // takeKills notes how many were killed so far.
@@ -229,7 +254,7 @@ func (e *events) close() Usage {
 		e.stopped.Close()
 	}
 	e.look()
-	for _, f := range []*os.File{e.memory, e.local, e.tasks, e.peak} {
+	for _, f := range []*os.File{e.memory, e.local, e.tasks, e.peak, e.current} {
 		if f != nil {
 			f.Close()
 		}

@@ -81,19 +81,22 @@ func connect(ctx context.Context, env map[string]string) (*manager, error) {
 	return nil, unavailable("the service manager of this user does not answer in %s: %v", runtimeFolder(env), errno(failed))
 }
 
-// dial connects to one address. What answers nothing is given up.
+// dial connects to one address. What answers nothing is given up, and so is it
+// when ctx ends; the connection outlives that.
 func dial(ctx context.Context, a address) (*dbus.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	late := time.AfterFunc(managerPatience, cancel)
-	conn, err := dbus.Dial(a.where, dbus.WithContext(ctx))
+	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, done := context.WithTimeout(ctx, managerPatience)
+	defer done()
+	pending := context.AfterFunc(ctx, cancel)
+	conn, err := dbus.Dial(a.where, dbus.WithContext(alive))
 	if err == nil {
 		err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))})
 		if err == nil && !a.direct {
 			err = conn.Hello()
 		}
 	}
-	if !late.Stop() && err == nil {
-		err = context.DeadlineExceeded
+	if !pending() {
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		cancel()

@@ -56,6 +56,9 @@ func TestGuestAgentGoesOn(t *testing.T) {
 	f := newField(t)
 	r := f.cage(hog(120)+`; echo $? >../code; cat /proc/self/cgroup >../group; exit 0`, "--memory-max", "48M", "--tasks-max", "100")
 	r.exits(0)
+	if t.Failed() || f.report().Resources.Group == nil {
+		t.Fatalf("it has no group: %s", &r.stderr)
+	}
 	if code := strings.TrimSpace(f.read("../code")); code != "137" {
 		t.Errorf("the child ended with %s", code)
 	}
@@ -125,8 +128,10 @@ func TestGuestEarlyEnd(t *testing.T) {
 	guest(t)
 	f := newField(t)
 	for step := range 10 {
-		os.Remove(f.path("../ran"))
-		os.Remove(filepath.Join(f.work, "report.json"))
+		for _, old := range []string{"ran", "report.json", "tmp"} {
+			f.must(os.RemoveAll(filepath.Join(f.work, old)))
+		}
+		f.must(os.Mkdir(filepath.Join(f.work, "tmp"), 0o700))
 		r := f.cage(`: >../ran; sleep 100`, "--memory-max", "64M", "--grace", "100ms")
 		f.eventually("it watches, or has ended", func() bool {
 			select {
