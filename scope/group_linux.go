@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 )
@@ -88,6 +90,9 @@ func (g *Group) End(ctx context.Context) (Usage, error) {
 		}
 		return usage, err
 	}
+	if usage.Kills == 0 && err == nil && g.vanishes() {
+		return usage, nil // a scope that ended well goes by itself
+	}
 	m, lost := connect(ctx, variables(g.env))
 	if lost != nil {
 		return usage, errors.Join(err, lost)
@@ -99,6 +104,17 @@ func (g *Group) End(ctx context.Context) (Usage, error) {
 		usage.Kills, usage.Limit = 1, Own
 	}
 	return usage, errors.Join(err, lost)
+}
+
+// vanishes reports whether the service manager removes the empty group soon.
+func (g *Group) vanishes() bool {
+	const soon = 100 * time.Millisecond
+	for deadline := time.Now().Add(soon); time.Now().Before(deadline); time.Sleep(look) {
+		if _, err := os.Stat(g.folder(g.path)); errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
 }
 
 // variables are an environment by name.

@@ -47,20 +47,18 @@ type address struct {
 	direct bool
 }
 
-// addresses are the ways to the user's service manager. Of the kinds of
-// addresses that a bus can have only sockets are dialled: others start programs.
+// addresses are the ways to the user's service manager, as systemd-run(1) goes
+// them. Of the kinds of addresses that a bus can have only sockets are dialled:
+// others start programs.
 func addresses(env map[string]string) []address {
-	runtime := runtimeFolder(env)
-	var all []address
+	socket := func(name string) string {
+		return "unix:path=" + dbus.EscapeBusAddressValue(filepath.Join(runtimeFolder(env), name))
+	}
+	all := []address{{where: socket("systemd/private"), direct: true}}
 	if bus := env["DBUS_SESSION_BUS_ADDRESS"]; strings.HasPrefix(bus, "unix:") {
 		all = append(all, address{where: bus})
 	}
-	bus := "unix:path=" + dbus.EscapeBusAddressValue(filepath.Join(runtime, "bus"))
-	if len(all) == 0 || all[0].where != bus {
-		all = append(all, address{where: bus})
-	}
-	private := filepath.Join(runtime, "systemd/private")
-	return append(all, address{where: "unix:path=" + dbus.EscapeBusAddressValue(private), direct: true})
+	return append(all, address{where: socket("bus")})
 }
 
 // connect finds the user's service manager.
@@ -129,7 +127,12 @@ func (m *manager) close() { m.conn.Close() }
 // ceiling returns what the slice of all sessions may take at most: the kernel
 // says it of the groups that exist, the manager of those that do not yet.
 func (m *manager) ceiling(h hierarchy) *uint64 {
-	least := h.ceiling(m.sessionsGroup())
+	return lesser(h.ceiling(m.sessionsGroup()), m.ownCeiling())
+}
+
+// ownCeiling is what somebody has set for the slice of all sessions.
+func (m *manager) ownCeiling() *uint64 {
+	var least *uint64
 	for _, unit := range []string{outerSlice, sessionsSlice} {
 		property, err := m.conn.GetUnitTypeProperty(unit, "Slice", "MemoryMax")
 		if err != nil {

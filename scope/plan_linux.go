@@ -132,6 +132,15 @@ func (p *Plan) choose(l Limits) error {
 	return nil
 }
 
+// Together returns what all sessions together may take, in bytes; nil where
+// nobody has bounded them, or no service manager has them.
+func (p *Plan) Together() *uint64 {
+	if p.manager == nil {
+		return nil
+	}
+	return p.manager.ownCeiling()
+}
+
 // Close lets go of the service manager.
 func (p *Plan) Close() {
 	if p.manager != nil {

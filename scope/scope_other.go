@@ -31,6 +31,10 @@ func List(context.Context, []string) ([]Session, error) { return nil, nil }
 
 func (*Plan) Close() {}
 
+func (*Plan) Together() *uint64 { return nil }
+
+func (*Plan) Sweep(context.Context) ([]string, error) { return nil, nil }
+
 func (*Plan) Place(context.Context, proc.ID) (*Group, error) {
 	return nil, unavailable("this system has no control groups")
 }

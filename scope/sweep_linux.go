@@ -26,10 +26,7 @@ func (f found) spelled() string {
 // returns what they were called. An error says what could not be swept or not be
 // looked for.
 func Sweep(ctx context.Context, env []string) (swept []string, err error) {
-	return sweep(ctx, machine(), env)
-}
-
-func sweep(ctx context.Context, h hierarchy, env []string) (swept []string, err error) {
+	h := machine()
 	if h.check() != nil {
 		return nil, nil // nothing can have been made
 	}
@@ -37,10 +34,22 @@ func sweep(ctx context.Context, h hierarchy, env []string) (swept []string, err 
 	if err != nil {
 		return nil, err
 	}
-	m, groups, err := h.sessions(ctx, env)
-	if m != nil {
+	m, err := connect(ctx, variables(env))
+	if err != nil {
+		m = nil // without a manager there are no scopes
+	} else {
 		defer m.close()
 	}
+	return h.sweep(ctx, m, self)
+}
+
+// Sweep is that over the connection that the plan holds.
+func (p *Plan) Sweep(ctx context.Context) (swept []string, err error) {
+	return p.sweep(ctx, p.manager, p.name.owner)
+}
+
+func (h hierarchy) sweep(ctx context.Context, m *manager, self owner) (swept []string, err error) {
+	groups, err := h.sessions(ctx, m)
 	for _, f := range groups {
 		if !f.owner.dead(self) {
 			continue
@@ -78,10 +87,13 @@ func List(ctx context.Context, env []string) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, groups, err := h.sessions(ctx, env)
-	if m != nil {
-		m.close()
+	m, err := connect(ctx, variables(env))
+	if err != nil {
+		m = nil
+	} else {
+		defer m.close()
 	}
+	groups, err := h.sessions(ctx, m)
 	var list []Session
 	for _, f := range groups {
 		s := Session{Name: f.spelled(), Owner: f.owner.PID, Alive: !f.owner.dead(self)}
@@ -91,21 +103,19 @@ func List(ctx context.Context, env []string) ([]Session, error) {
 	return list, err
 }
 
-// sessions finds every group that a cage made, with the manager that knows the
-// scopes among them, where one answers.
-func (h hierarchy) sessions(ctx context.Context, env []string) (*manager, []found, error) {
+// sessions finds every group that a cage made, scopes where a manager is given.
+func (h hierarchy) sessions(ctx context.Context, m *manager) ([]found, error) {
 	groups := h.besides()
-	m, err := connect(ctx, variables(env))
-	if err != nil {
-		return nil, groups, nil // without one there are no scopes
+	if m == nil {
+		return groups, nil
 	}
-	units, err := m.sessions(ctx)
-	for _, unit := range units {
+	known, err := m.sessions(ctx)
+	for _, unit := range known {
 		if n, ours := parseName(unit.Name); ours {
 			groups = append(groups, found{name: n, group: path.Join(m.sessionsGroup(), unit.Name), unit: unit.Name})
 		}
 	}
-	return m, groups, err
+	return groups, err
 }
 
 // besides finds the groups that cages made without a service manager: they lie

@@ -13,6 +13,7 @@ import (
 	"cage/journal"
 	"cage/report"
 	"cage/rules"
+	"cage/scope"
 	"cage/snapshot"
 )
 
@@ -59,7 +60,7 @@ func (s *session) takeOver(ctx context.Context, decision Decision) (restored boo
 	if err := r.endProcesses(); err != nil {
 		return false, err
 	}
-	s.sweepGroups(ctx)
+	s.noteSwept(scope.Sweep(ctx, s.Env))
 	// A signal ends the start after the recovery, not within it: half of one
 	// must not pass for a whole.
 	recovered, err := r.putBack(context.WithoutCancel(ctx))

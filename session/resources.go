@@ -45,12 +45,12 @@ func (s *session) findGroup(ctx context.Context) error {
 	if s.Resources == nil {
 		return nil
 	}
-	s.sweepGroups(ctx)
 	place, err := scope.Prepare(ctx, scope.Request{
 		ID: s.id, Limits: s.Resources.Limits, Strict: s.Resources.Require, Env: s.Env,
 	})
 	if err == nil {
 		s.place = place
+		s.noteSwept(place.Sweep(ctx))
 		return nil
 	}
 	if s.Resources.Require {
@@ -61,9 +61,8 @@ func (s *session) findGroup(ctx context.Context) error {
 	return nil
 }
 
-// sweepGroups ends what killed cages left in groups of their own.
-func (s *session) sweepGroups(ctx context.Context) {
-	swept, err := scope.Sweep(ctx, s.Env)
+// noteSwept warns of what killed cages had left in groups of their own.
+func (s *session) noteSwept(swept []string, err error) {
 	if len(swept) > 0 {
 		const most = 10
 		s.warnings = append(s.warnings, fmt.Sprintf("ended what %d killed session(s) had left running: %s",

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"cage/internal/doctor"
+	"cage/spawn"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -14,14 +15,14 @@ import (
 // exitDegraded is the exit code of a doctor who found something.
 const exitDegraded = 1
 
-func newDoctor(code *int) *cobra.Command {
+func newDoctor(stage spawn.Stage, code *int) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what a session here could enforce, and what is left over",
 		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			*code, err = diagnose(c.Context(), asJSON)
+			*code, err = diagnose(c.Context(), stage, asJSON)
 			return err
 		},
 	}
@@ -29,8 +30,8 @@ func newDoctor(code *int) *cobra.Command {
 	return c
 }
 
-func diagnose(ctx context.Context, asJSON bool) (int, error) {
-	d, err := doctor.Diagnose(ctx, os.Environ(), defaultLimits())
+func diagnose(ctx context.Context, stage spawn.Stage, asJSON bool) (int, error) {
+	d, err := doctor.Diagnose(ctx, stage, os.Environ(), defaultLimits())
 	if err != nil {
 		return 0, err
 	}

@@ -68,7 +68,7 @@ everything it started, and a report says what happened.`
 	root.CompletionOptions.DisableDefaultCmd = true
 	run := newRun(stage, code)
 	run.Use = "run [flags] -- <command> [args]"
-	root.AddCommand(run, newWatch(code), newCheck(code), newSuggest(), newReview(), newDoctor(code), newDemo(), newVersion(), newCompletion())
+	root.AddCommand(run, newWatch(code), newCheck(code), newSuggest(), newReview(), newDoctor(stage, code), newDemo(), newVersion(), newCompletion())
 	root.AddCommand(manual()...)
 	return root
 }

@@ -12,11 +12,13 @@ import (
 	"cage/rules"
 	"cage/session"
 	"cage/snapshot"
+	"cage/spawn"
 )
 
 // Diagnose looks at the current directory and its machine. An error is a
 // *session.Refusal: not even the root is known.
-func Diagnose(ctx context.Context, env []string, limits snapshot.Limits) (report.Diagnosis, error) {
+// A command that does nothing is started to see whether it can be given limits.
+func Diagnose(ctx context.Context, stage spawn.Stage, env []string, limits snapshot.Limits) (report.Diagnosis, error) {
 	e, err := session.Examine(ctx, env, limits)
 	if err != nil {
 		return report.Diagnosis{}, err
@@ -31,6 +33,7 @@ func Diagnose(ctx context.Context, env []string, limits snapshot.Limits) (report
 		findings = append(findings, onWatching(e)...)
 	}
 	findings = append(findings, onMachine()...)
+	findings = append(findings, onResources(ctx, stage, env)...)
 	return report.Diagnosis{Root: e.Layout.Root, Findings: findings, Leftovers: left}, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +13,7 @@ import (
 
 // onMachine says what the kernel lets a session enforce.
 func onMachine() []report.Finding {
-	return []report.Finding{onProcesses(), onFilters(), onTerminal(), onPseudoTerminals(), onNamespaces(), onCgroups(), onServiceManager()}
+	return []report.Finding{onProcesses(), onFilters(), onTerminal(), onPseudoTerminals(), onNamespaces()}
 }
 
 func onProcesses() report.Finding {
@@ -80,27 +79,6 @@ func onNamespaces() report.Finding {
 		return ok("namespaces", "the machine's own")
 	}
 	return note("namespaces", "a container's ("+strings.Join(own, " and ")+"): an interrupted session is recovered only from inside the same one")
-}
-
-func onCgroups() report.Finding {
-	const at = "/sys/fs/cgroup"
-	var fs unix.Statfs_t
-	if unix.Statfs(at, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
-		return ok("cgroups", "version 2 at "+at)
-	}
-	return note("cgroups", "no cgroup version 2 at "+at)
-}
-
-func onServiceManager() report.Finding {
-	runtime := os.Getenv("XDG_RUNTIME_DIR")
-	if runtime == "" {
-		runtime = fmt.Sprintf("/run/user/%d", os.Getuid())
-	}
-	socket := filepath.Join(runtime, "systemd/private")
-	if _, err := os.Stat(socket); err != nil {
-		return note("cgroups", "no service manager of this user: nothing at "+socket)
-	}
-	return ok("cgroups", "this user has a service manager, at "+socket)
 }
 
 // setting reads one of the kernel's settings; empty where there is none.

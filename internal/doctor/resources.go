@@ -1,0 +1,106 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cage/internal/proc"
+	"cage/report"
+	"cage/scope"
+	"cage/spawn"
+)
+
+// probeMemory is what the probe is given and has to find in force.
+const probeMemory = 64 << 20
+
+// probeTasks is enough for a command that does nothing.
+const probeTasks = 16
+
+// onResources says whether a run can be given limits, which groups of sessions
+// there are, and whether they have a limit together.
+func onResources(ctx context.Context, stage spawn.Stage, env []string) []report.Finding {
+	const area = "cgroups"
+	plan, err := scope.Prepare(ctx, scope.Request{
+		ID: "doctor", Limits: scope.Limits{Memory: scope.Bytes(probeMemory), Tasks: probeTasks}, Env: env,
+	})
+	if err != nil {
+		return []report.Finding{withoutLimits(err)}
+	}
+	defer plan.Close()
+	mode, err := probe(ctx, stage, plan)
+	if err != nil {
+		return []report.Finding{withoutLimits(err)}
+	}
+	found := []report.Finding{ok(area, "a run can be given limits, as a "+string(mode))}
+	if mode == scope.Scope && plan.Together() == nil {
+		f := note(area, "all sessions together have no limit of memory")
+		f.Fix = "systemctl --user set-property cage-sessions.slice MemoryMax=6G MemorySwapMax=0"
+		found = append(found, f)
+	}
+	return append(found, onGroups(ctx, env)...)
+}
+
+func withoutLimits(err error) report.Finding {
+	return note("cgroups", "a run cannot be given limits (--memory-max and the like): "+err.Error())
+}
+
+// probe starts a command that does nothing within limits, which it finds in
+// force itself.
+func probe(ctx context.Context, stage spawn.Stage, plan *scope.Plan) (mode scope.Mode, err error) {
+	var group *scope.Group
+	run, err := stage.Open(spawn.Command{
+		Path: "true", Environment: spawn.Environment{Policy: spawn.Inherit},
+		Confine: func(id proc.ID) (spawn.Confinement, error) {
+			group, err = plan.Place(ctx, id)
+			if err != nil {
+				return spawn.Confinement{}, err
+			}
+			return spawn.Confinement{Group: group.Path(), Controls: group.Controls()}, nil
+		},
+	})
+	if err == nil {
+		err = run.Close()
+	}
+	if group == nil {
+		return "", err
+	}
+	if _, left := group.End(ctx); left != nil {
+		err = errors.Join(err, left)
+	}
+	return group.Mode(), err
+}
+
+// onGroups lists the groups that sessions have, or have left.
+func onGroups(ctx context.Context, env []string) []report.Finding {
+	const area = "cgroups"
+	list, err := scope.List(ctx, env)
+	if err != nil {
+		return []report.Finding{note(area, "the groups of sessions cannot be listed: "+err.Error())}
+	}
+	var found []report.Finding
+	for _, s := range list {
+		text := fmt.Sprintf("%s of process %d: %s of memory, of %s; %s tasks", s.Name, s.Owner, amount(s.Memory), amount(s.Limit), number(s.Tasks))
+		if s.Alive {
+			found = append(found, note(area, text))
+			continue
+		}
+		found = append(found, degraded(area, text+"; its cage was killed", "the next session in its root ends it, or one with limits anywhere"))
+	}
+	return found
+}
+
+func amount(bytes *uint64) string {
+	if bytes == nil {
+		return "an unknown amount"
+	}
+	const mebibyte = 1 << 20
+	return fmt.Sprintf("%.1f MiB", float64(*bytes)/mebibyte)
+}
+
+func number(n *uint64) string {
+	if n == nil {
+		return "an unknown number of"
+	}
+	return fmt.Sprint(*n)
+}
