@@ -95,6 +95,21 @@ func TestGuestCommandDies(t *testing.T) {
 	f.noGroups()
 }
 
+// Promise: the command has the limits whatever terminal it gets.
+func TestGuestTerminals(t *testing.T) {
+	mode := guest(t)
+	f := newField(t)
+	for _, terminal := range []string{"none", "inherit", "pty"} {
+		r := f.cage(`cat /sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.max >../max`, "--memory-max", "64M", "--tty", terminal)
+		r.exits(0)
+		f.wants("resources.mode=" + mode)
+		if got := strings.TrimSpace(f.read("../max")); got != "67108864" {
+			t.Errorf("with %s the limit is %s", terminal, got)
+		}
+	}
+	f.noGroups()
+}
+
 // Promise: what a killed cage left running ends with the next start in its root,
 // or of any cage with limits elsewhere, deaf to SIGTERM or not.
 func TestGuestKilledCage(t *testing.T) {
