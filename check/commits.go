@@ -15,8 +15,8 @@ import (
 
 // Range judges every commit that is reachable from B and not from A, for a
 // range spelled A..B, and by the rules of A too; for A...B by those of what
-// both have in common instead, as a pull request is shown. A left out end is
-// HEAD. An error is a *report.Refusal.
+// both have in common instead, as a pull request is shown. B is HEAD where it is
+// left out. An error is a *report.Refusal.
 func Range(ctx context.Context, o Options, spelled string) (*report.Check, error) {
 	c, err := open(ctx, o, report.ScopeRange)
 	if err == nil {
@@ -60,21 +60,20 @@ func (c *checker) rangeOf(ctx context.Context, spelled string) error {
 	return c.judgeCommits(ctx, commits, ids[1:], bases)
 }
 
-// ends takes a range apart.
+// ends takes a range apart. What is left out in front is no HEAD, as it is to
+// git: it is more likely a variable of somebody's script that was empty, and
+// nothing would be judged.
 func ends(spelled string) (from, to string, symmetric bool, err error) {
 	from, to, found := strings.Cut(spelled, "..")
-	if !found {
+	if !found || from == "" {
 		return "", "", false, refusal(codeRevision, "write A..B or A...B; for one commit C: C^..C",
-			fmt.Errorf("%s is no range", report.Quote(spelled)))
+			fmt.Errorf("%s is no range that begins anywhere", report.Quote(spelled)))
 	}
 	to, symmetric = strings.CutPrefix(to, ".")
-	orHead := func(name string) string {
-		if name == "" {
-			return "HEAD"
-		}
-		return name
+	if to == "" {
+		to = "HEAD"
 	}
-	return orHead(from), orHead(to), symmetric, nil
+	return from, to, symmetric, nil
 }
 
 // cutOff says what to do where commits are missing.
