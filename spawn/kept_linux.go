@@ -85,10 +85,13 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 		waiting: make(map[uint64]chan<- notice),
 	}
 	decoder := gob.NewDecoder(ours)
-	if err := k.begin(decoder, c.Confine, request{
+	mayStop := keepAwake(process.Stopped(), process.ID())
+	err = k.begin(decoder, c.Confine, request{
 		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Place: spec.Place, Descriptors: c.Descriptors, Setup: c.setup(),
 		Confined: c.Confine != nil, Outlives: spec.Outlives,
-	}); err != nil {
+	})
+	mayStop()
+	if err != nil {
 		// Without its orders the keeper ends.
 		ours.Close()
 		<-process.Exited()

@@ -81,18 +81,42 @@ func startTree(r *proc.Reaper, spec proc.Spec, set setup, confine Confine) (*pro
 	if err != nil {
 		return nil, ofCommand(err, spec.Path)
 	}
+	mayStop := keepAwake(tree.Stopped(), tree.Command())
 	if confine != nil {
 		set.Confinement, err = confine(tree.Command())
 	}
 	if err == nil {
 		err = assign(ours, assignment{Setup: set, Path: spec.Path, Args: spec.Args, Env: spec.Env})
 	}
+	mayStop()
 	if err != nil {
 		_ = tree.Command().Signal(unix.SIGKILL) // it has ended where it refused
 		<-tree.Gone()
 		return nil, err
 	}
 	return tree, nil
+}
+
+// keepAwake continues a process of ours whenever it is stopped, until the function
+// that it returns was called: Ctrl-Z can hit a stage before it is the command,
+// and whoever waits for it would wait for ever.
+func keepAwake(stopped <-chan syscall.Signal, id proc.ID) (mayStop func()) {
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stopped:
+				_ = id.Signal(unix.SIGCONT) // one that has ended needs none
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-done
+	}
 }
 
 // ofCommand makes the system's answer about the stage one about the command:

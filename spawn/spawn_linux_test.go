@@ -759,6 +759,82 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A Ctrl-Z that hits a stage before it is the command, or a keeper, keeps nobody
+// waiting.
+func TestStoppedStageGoesOn(t *testing.T) {
+	n := uint64(0)
+	onEach(t, func(t *testing.T, _ string) {
+		r := newReaper(t)
+		for range 8 {
+			started, stopping := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(stopping)
+				stopStages(started)
+			}()
+			run, err := Stage{entered: true}.Start(r, Command{Path: "true", Limits: Limits{Core: &n}, Lifetime: LifetimeTree})
+			close(started)
+			<-stopping
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Wakes a keeper that was stopped afterwards.
+			if _, err := run.Processes(); err != nil {
+				t.Fatal(err)
+			}
+			for ended := false; !ended; {
+				select {
+				case <-run.Exited():
+					ended = true
+				case <-run.Stopped():
+					_ = run.Command().Signal(unix.SIGCONT)
+				case <-time.After(patience):
+					t.Fatal("it never ends")
+				}
+			}
+			goneIn(t, run)
+		}
+	})
+}
+
+// stopStages stops every stage that this program or its keeper started, once,
+// until over is closed. What is not yet a stage is left alone: whoever forked it
+// is held up until it is (vfork(2)).
+func stopStages(over <-chan struct{}) {
+	hit := make(map[int]bool)
+	stop := func(pid int, names ...string) {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if name, _, _ := strings.Cut(string(line), "\x00"); err == nil && slices.Contains(names, name) && !hit[pid] {
+			hit[pid] = unix.Kill(pid, unix.SIGSTOP) == nil
+		}
+	}
+	for {
+		select {
+		case <-over:
+			return
+		default:
+		}
+		for _, child := range childrenOf(os.Getpid()) {
+			stop(child, keeperName, stageName)
+			for _, grandchild := range childrenOf(child) {
+				stop(grandchild, stageName)
+			}
+		}
+	}
+}
+
+func childrenOf(pid int) (children []int) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		for field := range strings.FieldsSeq(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				children = append(children, child)
+			}
+		}
+	}
+	return children
+}
+
 // A command that cannot be set up never runs, and the step is named; one that
 // cannot be run is refused as without the stage.
 func TestSetupFails(t *testing.T) {
