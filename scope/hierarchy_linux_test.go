@@ -1,0 +1,248 @@
+package scope
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"cage/internal/proc"
+)
+
+// planted is a hierarchy of plain files: what a kernel answers to what stands
+// in them is tried in the guest.
+func planted(t *testing.T, own string, files map[string]string) hierarchy {
+	t.Helper()
+	h := hierarchy{
+		mount: filepath.Join(t.TempDir(), "cgroup"), proc: filepath.Join(t.TempDir(), "proc"),
+		magic: func(string) (int64, error) { return unix.CGROUP2_SUPER_MAGIC, nil },
+	}
+	plant(t, h.proc, "self/cgroup", "12:memory:/elsewhere\n0::"+own+"\n")
+	if err := os.MkdirAll(filepath.Join(h.mount, own), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		plant(t, h.mount, name, text)
+	}
+	return h
+}
+
+func plant(t *testing.T, at, name, text string) {
+	t.Helper()
+	file := filepath.Join(at, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refusal wants an error for a person that has all of some words.
+func refusal(t *testing.T, err error, words ...string) {
+	t.Helper()
+	var why *Unavailable
+	if !errors.As(err, &why) {
+		t.Errorf("no refusal but %v", err)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(why.Reason, word) {
+			t.Errorf("%q has no %q", why.Reason, word)
+		}
+	}
+}
+
+// Promise: each way in which a machine has no cgroup version 2 has a reason of
+// its own.
+func TestNoVersion2(t *testing.T) {
+	for name, c := range map[string]struct {
+		magic int64
+		err   error
+		words string
+	}{
+		"version 1":     {unix.TMPFS_MAGIC, nil, "not cgroup version 2 but version 1"},
+		"other":         {0xef53, nil, "not cgroup version 2 (file system 0xef53)"},
+		"nothing there": {0, fs.ErrNotExist, "cannot be looked at: file does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := planted(t, "/", nil)
+			h.magic = func(string) (int64, error) { return c.magic, c.err }
+			_, err := prepare(context.Background(), h, Request{ID: name, Env: []string{"XDG_RUNTIME_DIR=" + t.TempDir()}})
+			refusal(t, err, h.mount, c.words)
+			if swept, err := h.sweep(t.Context(), nil, owner{}); len(swept) > 0 || err != nil {
+				t.Errorf("swept %q, %v", swept, err)
+			}
+		})
+	}
+}
+
+// Promise: where there is no manager and no group to divide, the reason of each
+// is told.
+func TestNoWay(t *testing.T) {
+	limits := Limits{Memory: Bytes(1 << 20), Weight: 50}
+	for name, c := range map[string]struct {
+		files map[string]string
+		words []string
+	}{
+		"no controller": {map[string]string{"a/b/cgroup.controllers": "cpuset pids\n", "a/b/cgroup.procs": "", "a/b/cgroup.subtree_control": ""},
+			[]string{"/a/b was not given the controller memory (it has: cpuset pids)"}},
+		"none at all": {map[string]string{"a/b/cgroup.controllers": "", "a/b/cgroup.procs": ""},
+			[]string{"controller pids (it has: none)"}},
+		"nothing to see": {nil, []string{"/a/b cannot be looked at: no such file or directory"}},
+		"others in it": {map[string]string{"a/b/cgroup.controllers": "cpu memory pids", "a/b/cgroup.procs": "1\n", "a/b/cgroup.type": "domain\n"},
+			[]string{"/a/b is shared with other programs"}},
+		"not to be handed down": {map[string]string{"a/b/cgroup.controllers": "cpu memory pids", "a/b/cgroup.procs": "", "a/b/cgroup.type": "domain\n"},
+			[]string{"/a/b does not hand the controller pids down: no such file"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runtime := t.TempDir()
+			h := planted(t, "/a/b", c.files)
+			os.Symlink("/proc/self/ns", filepath.Join(h.proc, "self/ns"))
+			_, err := prepare(context.Background(), h, Request{ID: name, Limits: limits, Env: []string{"XDG_RUNTIME_DIR=" + runtime}})
+			refusal(t, err, append(c.words, "no scope: the service manager of this user does not answer in "+runtime+": no such file or directory")...)
+		})
+	}
+}
+
+// Promise: a group is made in the nearest one above that hands down what is
+// needed, filled with every limit before anybody moves in, and is as strong as
+// the weakest limit above.
+func TestDirectly(t *testing.T) {
+	all := "cpu memory pids\n"
+	h := planted(t, "/a/b/c", map[string]string{
+		"a/b/cgroup.subtree_control": "pids\n", "a/b/cgroup.procs": "", "a/cgroup.subtree_control": all, "a/cgroup.procs": "",
+		"a/memory.max": "1073741824\n", "a/b/memory.max": "4096\n", "cgroup.subtree_control": all, "cgroup.procs": "",
+	})
+	parent, err := h.parent([]string{"memory", "pids"})
+	if err != nil || parent != "/a" {
+		t.Fatalf("the parent is %q, %v", parent, err)
+	}
+	if got := h.ceiling(parent); got == nil || *got != 1<<30 {
+		t.Errorf("the ceiling is %v", got)
+	}
+	if got := h.ceiling("/a/b/c"); got == nil || *got != 4096 {
+		t.Errorf("the ceiling within is %v", got)
+	}
+	if got := h.ceiling("/"); got != nil {
+		t.Errorf("the root has a ceiling of %d", *got)
+	}
+	n := name{label: "x", owner: owner{namespace: 1, ID: proc.ID{PID: 7, Start: 9}}, attempt: 1}
+	first, err := h.make(parent, n)
+	if err != nil || first != "/a/"+n.String() {
+		t.Errorf("made %q, %v", first, err)
+	}
+	second, err := h.make(parent, n)
+	if n.attempt = 2; err != nil || second != "/a/"+n.String() {
+		t.Errorf("made %q, %v", second, err)
+	}
+	bytes := uint64(4096)
+	controls := Bounds{MemoryMax: &bytes, TasksMax: 5}.controls()
+	refusal(t, h.fill(second, proc.ID{PID: 7}, controls), "pids.max cannot be set: no such file or directory")
+	for _, c := range controls {
+		plant(t, h.mount, filepath.Join(second, c.file), "")
+	}
+	// A plain file keeps what is not overwritten: another value than was set.
+	plant(t, h.mount, filepath.Join(second, "memory.max"), "maximum")
+	refusal(t, h.fill(second, proc.ID{PID: 7}, controls), "memory.max reads back as 4096mum, not 4096")
+	plant(t, h.mount, filepath.Join(second, "memory.max"), "")
+	refusal(t, h.fill(second, proc.ID{PID: 7}, controls), "cannot be moved into the group "+second)
+	plant(t, h.mount, filepath.Join(second, "cgroup.procs"), "")
+	if err := h.fill(second, proc.ID{PID: 7}, controls); err != nil {
+		t.Error(err)
+	}
+	if got, _ := h.read(second, "cgroup.procs"); got != "7" {
+		t.Errorf("moved %q", got)
+	}
+}
+
+// Promise: only the groups of dead owners in this pid namespace are swept.
+func TestOwners(t *testing.T) {
+	self, err := machine().self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if self.dead(self) {
+		t.Error("this program is dead")
+	}
+	reused := self
+	reused.Start++
+	if !reused.dead(self) {
+		t.Error("one that had this number before is not dead")
+	}
+	elsewhere := reused
+	elsewhere.namespace++
+	if elsewhere.dead(self) {
+		t.Error("one of another namespace is dead")
+	}
+	h := planted(t, "/a", nil)
+	for i, o := range []owner{self, reused, elsewhere} {
+		plant(t, h.mount, "a/"+name{label: strconv.Itoa(i), owner: o, attempt: 1}.String()+"/cgroup.events", "populated 0\n")
+	}
+	if err := os.Remove(filepath.Join(h.mount, "a", name{label: "1", owner: reused, attempt: 1}.String(), "cgroup.events")); err != nil {
+		t.Fatal(err) // the files of a real group go with it
+	}
+	swept, err := h.sweep(t.Context(), nil, self)
+	if err != nil || len(swept) != 1 || swept[0] != "/a/"+(name{label: "1", owner: reused, attempt: 1}).String() {
+		t.Errorf("swept %q, %v", swept, err)
+	}
+	if left := h.besides(); len(left) != 2 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// Promise: whose limit it was is told by the counters of the group and of those
+// above, as far as they moved.
+func TestWhoseLimit(t *testing.T) {
+	const none, once = "low 0\nhigh 0\nmax 9\noom 0\noom_kill 0\n", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 0\n"
+	for _, c := range []struct {
+		name, own, above string
+		want             Usage
+	}{
+		{"nothing", none, none, Usage{}},
+		{"own", once, none, Usage{Kills: 2, Limit: Own}},
+		{"above", none, once, Usage{Kills: 2, Limit: Above, Group: "/a"}},
+		{"the machine", none, none, Usage{Kills: 2, Limit: Above}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := planted(t, "/a/b", map[string]string{
+				"a/b/memory.events": none, "a/b/memory.events.local": none, "a/b/memory.peak": "123\n", "a/b/pids.events": "max 4\n",
+				"a/b/cgroup.procs": "", "a/memory.events.local": none, "memory.events.local": "oom 7\n",
+			})
+			e := h.watch("/a/b")
+			if c.want.Kills > 0 {
+				plant(t, h.mount, "a/b/memory.events", "oom 1\noom_kill 2\n")
+			}
+			plant(t, h.mount, "a/b/memory.events.local", c.own)
+			plant(t, h.mount, "a/memory.events.local", c.above)
+			got := e.close()
+			if got.Kills != c.want.Kills || got.Limit != c.want.Limit || got.Group != c.want.Group {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+			if got.Peak == nil || *got.Peak != 123 || got.Refused != 4 || len(got.Killed) > 0 {
+				t.Errorf("besides: %+v", got)
+			}
+		})
+	}
+}
+
+// Promise: only sockets are dialled, whatever the environment says.
+func TestAddresses(t *testing.T) {
+	for _, bus := range []string{"", "unixexec:path=/bin/touch,argv1=/tmp/x", "autolaunch:", "tcp:host=localhost"} {
+		for _, a := range addresses(map[string]string{"XDG_RUNTIME_DIR": "/run/x", "DBUS_SESSION_BUS_ADDRESS": bus}) {
+			if !strings.HasPrefix(a.where, "unix:path=/run/x/") {
+				t.Errorf("with %q it dials %q", bus, a.where)
+			}
+		}
+	}
+	got := addresses(map[string]string{"DBUS_SESSION_BUS_ADDRESS": "unix:path=/b"})
+	if len(got) != 3 || got[1].where != "unix:path=/b" || !got[0].direct || got[2].where != "unix:path=/run/user/"+strconv.Itoa(os.Getuid())+"/bus" {
+		t.Errorf("the ways are %+v", got)
+	}
+}
