@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -169,7 +168,11 @@ func (c *checker) narrow() error {
 		if !filepath.IsAbs(abs) {
 			abs = c.Dir + "/" + path
 		}
-		place := c.layout.Locate(physical(abs))
+		abs, err := physical(abs)
+		if err != nil {
+			return err
+		}
+		place := c.layout.Locate(abs)
 		if place.Anchor != rules.Root {
 			return refusal(codeInput, "name paths inside "+report.Quote(c.layout.Root),
 				fmt.Errorf("the path %s lies outside the repository's work tree", report.Quote(path)))
@@ -181,26 +184,22 @@ func (c *checker) narrow() error {
 
 // physical returns a path without links in the directories that lead to it. Its
 // last name is kept: git records a link as itself.
-func physical(path string) string {
-	path = filepath.Clean(path)
-	dir, name := filepath.Split(path)
-	if name == "" {
-		return path
+func physical(path string) (string, error) {
+	path = strings.TrimRight(path, "/")
+	dir, name := path[:strings.LastIndexByte(path, '/')+1], path[strings.LastIndexByte(path, '/')+1:]
+	switch name {
+	case "", ".", "..":
+		dir, name = path+"/", ""
 	}
-	return filepath.Join(resolved(filepath.Clean(dir)), name)
+	dir, err := gitrepo.Physical(dir)
+	if err != nil {
+		return "", unclearPath(path, err)
+	}
+	return filepath.Join(dir, name), nil
 }
 
-// resolved returns a directory without links, as far as it exists.
-func resolved(dir string) string {
-	target, err := filepath.EvalSymlinks(dir)
-	if err == nil {
-		return target
-	}
-	parent := filepath.Dir(dir)
-	if parent == dir || !errors.Is(err, os.ErrNotExist) {
-		return dir
-	}
-	return filepath.Join(resolved(parent), filepath.Base(dir))
+func unclearPath(path string, cause error) error {
+	return refusal(codeInput, "name it in another way", fmt.Errorf("where %s leads is not clear: %w", report.Quote(path), cause))
 }
 
 // within reports whether a path is one that the check was narrowed to.

@@ -130,7 +130,7 @@ func (c Call) absolute(files []string, dir string) []string {
 	for i, file := range files {
 		placed[i] = file
 		if !filepath.IsAbs(file) {
-			placed[i] = filepath.Join(dir, file)
+			placed[i] = dir + "/" + file
 		}
 	}
 	return placed
@@ -148,7 +148,8 @@ func Edit(ctx context.Context, o Options, files []string) (*report.Check, error)
 		return nil, refuse(err)
 	}
 	for _, dir := range c.otherRoots(files) {
-		o.Dir = dir
+		// What is let through or looked at here says nothing of what is there.
+		o.Dir, o.Overrides, o.Paths = dir, nil, nil
 		other, err := open(ctx, o, report.ScopeEdit)
 		if err == nil {
 			err = other.edit(ctx, files)
@@ -167,7 +168,11 @@ func Edit(ctx context.Context, o Options, files []string) (*report.Check, error)
 func (c *checker) otherRoots(files []string) []string {
 	var tops []string
 	for _, file := range files {
-		top, err := repositoryAbove(resolved(filepath.Dir(filepath.Clean(file))))
+		target, err := gitrepo.Physical(file)
+		if err != nil {
+			continue // edit has refused it
+		}
+		top, err := repositoryAbove(filepath.Dir(target))
 		if err == nil && top != "" && top != c.layout.Root && !slices.Contains(tops, top) {
 			tops = append(tops, top)
 		}
@@ -192,12 +197,14 @@ func (c *checker) edit(ctx context.Context, files []string) error {
 	if err != nil {
 		return err
 	}
-	// A tool may follow a link, or replace it: both the name and where it leads
-	// count.
 	var places []rules.Path
 	for _, file := range files {
-		for _, abs := range []string{physical(file), resolved(filepath.Clean(file))} {
-			if place := c.layout.Locate(abs); place.Rel != "" && !slices.Contains(places, place) {
+		meant, err := c.meant(file)
+		if err != nil {
+			return err
+		}
+		for _, place := range meant {
+			if place.Rel != "" && !slices.Contains(places, place) {
 				places = append(places, place)
 			}
 		}
@@ -220,6 +227,25 @@ func (c *checker) edit(ctx context.Context, files []string) error {
 		c.judgeEdit(plan, place)
 	}
 	return nil
+}
+
+// meant returns the places that a tool may change when it is told to change a
+// file: it may follow a link there or replace it, and take ".." as the system
+// does, behind links, or as it is spelled.
+func (c *checker) meant(file string) ([]rules.Path, error) {
+	var places []rules.Path
+	for _, spelled := range []string{file, filepath.Clean(file)} {
+		named, err := physical(spelled)
+		if err != nil {
+			return nil, err
+		}
+		target, err := gitrepo.Physical(spelled)
+		if err != nil {
+			return nil, unclearPath(spelled, err)
+		}
+		places = append(places, c.layout.Locate(named), c.layout.Locate(target))
+	}
+	return places, nil
 }
 
 // judgeEdit adds a finding for a place that is about to be changed.

@@ -99,6 +99,13 @@ func DotGitAbove(dir string) (string, bool, error) {
 	}
 }
 
+// Physical returns an absolute path without symlinks, "." and "..", as the
+// system resolves it. What does not exist is taken as it is spelled.
+func Physical(path string) (string, error) {
+	physical, _, err := resolve(path)
+	return physical, err
+}
+
 // maxLinks is how many symlinks one path may lead through, as in the kernel.
 const maxLinks = 40
 
