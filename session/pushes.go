@@ -60,7 +60,8 @@ func (s *session) tryGuardPushes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the cage's own program: %w", err)
 	}
-	guard, err := pushguard.Open(pushguard.Options{Temp: s.temp, Session: s.id, Judge: s.judge, Program: program})
+	env, _ := s.Environment.Apply(s.Env)
+	guard, err := pushguard.Open(pushguard.Options{Temp: s.temp, Session: s.id, Judge: s.judge, Env: env, Program: program})
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
-	"cage/internal/gitrepo"
 	"cage/rules"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +36,7 @@ func Folder(temp, session string) string { return filepath.Join(temp, folderPref
 
 // lay makes the folder, of as few inodes as can be: to make one takes a file
 // system longer than everything else here.
-func lay(folder string, repo *gitrepo.Repo, program string) error {
+func lay(folder string, o Options) error {
 	const ownerOnly, ownerReadWrite = 0o700, 0o600
 	hook := filepath.Join(folder, scriptName)
 	for _, step := range []func() error{
@@ -44,8 +44,8 @@ func lay(folder string, repo *gitrepo.Repo, program string) error {
 		func() error { return os.WriteFile(hook, []byte(script), ownerOnly) },
 		func() error { return executable(hook) },
 		func() error { return os.WriteFile(filepath.Join(folder, configName), config(folder), ownerReadWrite) },
-		func() error { return os.Symlink(program, filepath.Join(folder, Stage)) },
-		func() error { return layHooks(folder, repo.HooksDir) },
+		func() error { return os.Symlink(o.Program, filepath.Join(folder, Stage)) },
+		func() error { return layHooks(folder, o) },
 	} {
 		if err := step(); err != nil {
 			return fmt.Errorf("make the push guard's folder: %w", err)
@@ -69,9 +69,10 @@ func executable(path string) error {
 
 // layHooks puts the script under the name of every hook, but for those that are
 // passed by and that the repository does not have.
-func layHooks(folder, own string) error {
+func layHooks(folder string, o Options) error {
+	known := !configures(o.Env)
 	for _, name := range rules.GitHooks() {
-		if passed(name) && !exists(filepath.Join(own, name)) {
+		if known && passed(name) && !exists(filepath.Join(o.Judge.Repo.HooksDir, name)) {
 			continue
 		}
 		if err := os.Link(filepath.Join(folder, scriptName), filepath.Join(folder, name)); err != nil {
@@ -81,12 +82,21 @@ func layHooks(folder, own string) error {
 	return nil
 }
 
+// configures reports whether an environment gives git settings: they can name
+// another hooks folder than the repository has by its files.
+func configures(environ []string) bool {
+	return slices.ContainsFunc(environ, func(entry string) bool {
+		return strings.HasPrefix(entry, "GIT_CONFIG_KEY_") || strings.HasPrefix(entry, "GIT_CONFIG_PARAMETERS=")
+	})
+}
+
 // passed reports whether a hook is passed by where the repository has none of
-// that name. The first two would run several times for every commit, and git
-// does work of its own only where it finds none of the others.
+// that name. The first two would run several times for every commit. Where git
+// finds one of the others it does other work: it writes the message of a commit
+// that it picks into a file, and leaves a work tree that was pushed to alone.
 func passed(name string) bool {
 	switch name {
-	case "reference-transaction", "post-index-change", "push-to-checkout", "proc-receive":
+	case "reference-transaction", "post-index-change", "prepare-commit-msg", "push-to-checkout", "proc-receive":
 		return true
 	}
 	return false

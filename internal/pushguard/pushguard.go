@@ -36,6 +36,8 @@ type Options struct {
 	// Temp is the directory that gets the folder, and Session its session.
 	Temp, Session string
 	Judge         Judge
+	// Env is the environment of the command.
+	Env []string
 	// Program is the path of the cage's own binary, which the hook asks through.
 	Program string
 }
@@ -66,7 +68,7 @@ type Guard struct {
 // Open makes the folder and begins to answer. Where it fails nothing is left.
 func Open(o Options) (*Guard, error) {
 	folder := Folder(o.Temp, o.Session)
-	if err := lay(folder, o.Judge.Repo, o.Program); err != nil {
+	if err := lay(folder, o); err != nil {
 		os.RemoveAll(folder) // what it cannot remove, recovery or doctor finds
 		return nil, err
 	}
