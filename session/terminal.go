@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cage/internal/console"
 	"cage/spawn"
 )
 
@@ -39,9 +40,13 @@ func (s *session) suspend(ctx context.Context, sig syscall.Signal) {
 	if s.live() {
 		s.guard.CatchUp(ctx)
 	}
-	s.proxy.Pause()
-	s.console.Stop(sig)
-	s.proxy.Resume()
+	if s.proxy == nil {
+		s.console.Stop(sig)
+	} else {
+		s.proxy.Pause()
+		console.StopGroup(sig)
+		s.proxy.Resume()
+	}
 	s.continueCommand()
 }
 

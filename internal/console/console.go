@@ -134,6 +134,14 @@ func (c *Console) Stop(sig syscall.Signal) {
 	}
 }
 
+// StopGroup is a Stop for a terminal in raw mode, which did not send sig to the
+// program's process group: a script that waits for the program stops too, so that
+// its shell takes over.
+func StopGroup(sig syscall.Signal) {
+	_ = unix.Kill(0, sig) // reaches the program at least, which holds it
+	stop(sig)
+}
+
 // Restore takes the foreground back from a group that has ended. After a
 // command that was killed it also puts the settings back that the terminal had
 // at first, drops what was typed for the command, and turns off the modes that
