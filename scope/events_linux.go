@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,10 +42,10 @@ type events struct {
 	since   time.Time
 }
 
-// member is a process of the group, and how gladly the kernel would kill it.
+// member is a process of the group, and how many bytes it had.
 type member struct {
 	proc.Process
-	score int
+	resident uint64
 }
 
 const (
@@ -194,55 +193,76 @@ func (e *events) takeKills(kills uint64) {
 }
 
 // identify finds out who was killed. The kernel counts a kill, tells of it, and
-// only then sends the signal to the process that it holds for the worst: so
-// that is one which dies of SIGKILL now, or was the worst before and is gone.
+// only then sends the signal, so that the process can be seen to die. Where that
+// was missed it is one that had more than half of the memory and is gone.
 func (e *events) identify() {
 	if e.missed == 0 && time.Since(e.counted) < rest {
 		return
 	}
 	now := e.census()
 	e.counted = time.Now()
-	for _, m := range now {
-		if e.missed > 0 && m.Killed() {
-			e.name(m)
-		}
-	}
 	if e.missed == 0 {
 		e.before = now
 		return
 	}
-	for e.missed > 0 && len(e.before) > 0 {
-		worst := e.before[0]
-		if worst.Alive() {
-			break
+	for _, id := range e.candidates(now) {
+		if e.missed > 0 && id.Killed() {
+			// What it was called before may have been whoever forked it.
+			e.name(proc.Process{ID: id, Name: id.Name()})
 		}
-		e.before = e.before[1:]
-		e.name(worst)
+	}
+	for _, m := range e.before {
+		if e.missed > 0 && e.limit != nil && m.resident > *e.limit/2 && !m.Alive() {
+			e.name(m.Process)
+		}
 	}
 	if time.Since(e.since) > searchTime {
-		e.missed, e.before = 0, now
+		e.missed = 0
 	}
 }
 
+// candidates are the processes that may be dying: those that were there, those
+// that are, and their children, of which the group does not list what dies.
+func (e *events) candidates(now []member) []proc.ID {
+	var ids []proc.ID
+	for _, m := range slices.Concat(e.before, now) {
+		ids = append(ids, m.ID)
+		pid := strconv.Itoa(m.PID)
+		text, _ := os.ReadFile(filepath.Join(e.proc, pid, "task", pid, "children"))
+		for word := range strings.FieldsSeq(string(text)) {
+			child, err := strconv.Atoi(word)
+			if err != nil {
+				continue
+			}
+			if id, err := proc.Identify(child); err == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
 // name notes one of the killed, once.
-func (e *events) name(m member) {
-	if !slices.ContainsFunc(e.usage.Killed, func(p proc.Process) bool { return p.ID == m.ID }) {
-		e.usage.Killed = append(e.usage.Killed, m.Process)
+func (e *events) name(p proc.Process) {
+	if !slices.ContainsFunc(e.usage.Killed, func(known proc.Process) bool { return known.ID == p.ID }) {
+		e.usage.Killed = append(e.usage.Killed, p)
 		e.missed--
 	}
 }
 
-// census lists who is in the group, first whom the kernel would kill first.
+// census lists who is in the group.
 func (e *events) census() []member {
 	var list []member
 	for _, id := range e.members(e.group) {
 		m := member{Process: proc.Process{ID: id, Name: id.Name()}}
-		if text, err := os.ReadFile(filepath.Join(e.proc, strconv.Itoa(id.PID), "oom_score")); err == nil {
-			m.score, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+		// proc_pid_statm(5): the second number is of resident pages.
+		text, _ := os.ReadFile(filepath.Join(e.proc, strconv.Itoa(id.PID), "statm"))
+		if fields := strings.Fields(string(text)); len(fields) > 1 {
+			pages, _ := strconv.ParseUint(fields[1], 10, 64)
+			m.resident = pages * uint64(os.Getpagesize())
 		}
 		list = append(list, m)
 	}
-	slices.SortStableFunc(list, func(a, b member) int { return cmp.Compare(b.score, a.score) })
 	return list
 }
 

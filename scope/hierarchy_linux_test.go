@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -234,15 +236,48 @@ func TestWhoseLimit(t *testing.T) {
 
 // Promise: only sockets are dialled, whatever the environment says.
 func TestAddresses(t *testing.T) {
-	for _, bus := range []string{"", "unixexec:path=/bin/touch,argv1=/tmp/x", "autolaunch:", "tcp:host=localhost"} {
-		for _, a := range addresses(map[string]string{"XDG_RUNTIME_DIR": "/run/x", "DBUS_SESSION_BUS_ADDRESS": bus}) {
-			if !strings.HasPrefix(a.where, "unix:path=/run/x/") {
-				t.Errorf("with %q it dials %q", bus, a.where)
-			}
+	for bus, want := range map[string]string{
+		"":                                 "",
+		"unixexec:path=/bin/touch,argv1=x": "",
+		"autolaunch:":                      "",
+		"tcp:host=localhost,port=1":        "",
+		"unix:":                            "",
+		"unix:tmpdir=/tmp":                 "",
+		"unix:path=":                       "",
+		"unix:path=%zz":                    "",
+		"tcp:path=/x":                      "",
+		"unix:path=/b":                     "/b",
+		"unix:guid=0,path=/a%20b;tcp:x=y":  "/a b",
+		"unix:abstract=/tmp/x,guid=1":      "@/tmp/x",
+	} {
+		ways := addresses(map[string]string{"XDG_RUNTIME_DIR": "/run/x", "DBUS_SESSION_BUS_ADDRESS": bus})
+		all := []address{{"/run/x/systemd/private", true}, {socket: want}, {socket: "/run/x/bus"}}
+		if want == "" {
+			all = slices.Delete(all, 1, 2)
+		}
+		if !slices.Equal(ways, all) {
+			t.Errorf("with %q the ways are %+v, want %+v", bus, ways, all)
 		}
 	}
-	got := addresses(map[string]string{"DBUS_SESSION_BUS_ADDRESS": "unix:path=/b"})
-	if len(got) != 3 || got[1].where != "unix:path=/b" || !got[0].direct || got[2].where != "unix:path=/run/user/"+strconv.Itoa(os.Getuid())+"/bus" {
-		t.Errorf("the ways are %+v", got)
+	if got := addresses(nil)[0].socket; got != "/run/user/"+strconv.Itoa(os.Getuid())+"/systemd/private" {
+		t.Errorf("without an environment it is %q", got)
+	}
+}
+
+// Promise: a manager that has the same process numbers is talked to.
+func TestSamePIDs(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := samePIDs(conn.(*net.UnixConn)); err != nil {
+		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path"
 	"path/filepath"
@@ -42,23 +43,40 @@ func runtimeFolder(env map[string]string) string {
 
 // address is one way to the service manager.
 type address struct {
-	where string
+	// socket is a path, or a name after an @.
+	socket string
 	// direct is a socket of the manager itself, without a bus between.
 	direct bool
 }
 
 // addresses are the ways to the user's service manager, as systemd-run(1) goes
 // them. Of the kinds of addresses that a bus can have only sockets are dialled:
-// others start programs.
+// others start programs, or lead to other machines.
 func addresses(env map[string]string) []address {
-	socket := func(name string) string {
-		return "unix:path=" + dbus.EscapeBusAddressValue(filepath.Join(runtimeFolder(env), name))
+	all := []address{{socket: filepath.Join(runtimeFolder(env), "systemd/private"), direct: true}}
+	if socket := busSocket(env["DBUS_SESSION_BUS_ADDRESS"]); socket != "" {
+		all = append(all, address{socket: socket})
 	}
-	all := []address{{where: socket("systemd/private"), direct: true}}
-	if bus := env["DBUS_SESSION_BUS_ADDRESS"]; strings.HasPrefix(bus, "unix:") {
-		all = append(all, address{where: bus})
+	return append(all, address{socket: filepath.Join(runtimeFolder(env), "bus")})
+}
+
+// busSocket returns the socket that the address of a bus begins with; empty
+// where that is none (D-Bus specification, server addresses).
+func busSocket(text string) string {
+	first, _, _ := strings.Cut(text, ";")
+	parameters, isSocket := strings.CutPrefix(first, "unix:")
+	for parameter := range strings.SplitSeq(parameters, ",") {
+		key, value, _ := strings.Cut(parameter, "=")
+		name, err := dbus.UnescapeBusAddressValue(value)
+		switch {
+		case !isSocket || err != nil || name == "":
+		case key == "path":
+			return name
+		case key == "abstract":
+			return "@" + name
+		}
 	}
-	return append(all, address{where: socket("bus")})
+	return ""
 }
 
 // connect finds the user's service manager.
@@ -86,13 +104,7 @@ func dial(ctx context.Context, a address) (*dbus.Conn, error) {
 	ctx, done := context.WithTimeout(ctx, managerPatience)
 	defer done()
 	pending := context.AfterFunc(ctx, cancel)
-	conn, err := dbus.Dial(a.where, dbus.WithContext(alive))
-	if err == nil {
-		err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))})
-		if err == nil && !a.direct {
-			err = conn.Hello()
-		}
-	}
+	conn, err := converse(ctx, alive, a)
 	if !pending() {
 		err = context.Cause(ctx)
 	}
@@ -102,6 +114,57 @@ func dial(ctx context.Context, a address) (*dbus.Conn, error) {
 	}
 	return conn, nil
 }
+
+// converse opens a socket and says who asks; the conversation ends with alive.
+func converse(ctx, alive context.Context, a address) (*dbus.Conn, error) {
+	var dialer net.Dialer
+	socket, err := dialer.DialContext(ctx, "unix", a.socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := samePIDs(socket.(*net.UnixConn)); err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	conn, err := dbus.NewConn(socket, dbus.WithContext(alive))
+	if err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))})
+	if err == nil && !a.direct {
+		err = conn.Hello()
+	}
+	return conn, err
+}
+
+// samePIDs refuses a socket whose owner has other process numbers: to have it
+// move a process would move somebody else's. The kernel gives an owner that this
+// pid namespace does not have the number 0, and one of a namespace below several
+// (unix(7), proc_pid_status(5)).
+func samePIDs(socket *net.UnixConn) error {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil || failed != nil {
+		return errors.Join(err, failed)
+	}
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(int(peer.Pid)), "status"))
+	if err != nil {
+		return errOtherPIDs
+	}
+	for line := range strings.Lines(string(status)) {
+		if numbers, found := strings.CutPrefix(line, "NSpid:"); found && len(strings.Fields(numbers)) != 1 {
+			return errOtherPIDs
+		}
+	}
+	return nil
+}
+
+var errOtherPIDs = errors.New("it runs in another pid namespace")
 
 // greet asks to be told of jobs, and where the manager keeps its units.
 func (m *manager) greet(a address) error {

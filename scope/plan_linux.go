@@ -165,8 +165,7 @@ func (p *Plan) Place(ctx context.Context, id proc.ID) (*Group, error) {
 		}
 		p.refused = append(p.refused, fmt.Errorf("no scope: %w", err))
 		p.directly()
-		// What could not be started may stay as well, and keep its name.
-		defer p.manager.settled(ctx, n.unit())
+		defer p.discard(ctx, n, id)
 	}
 	if p.parent != "" {
 		g, err := p.beside(id)
@@ -176,6 +175,19 @@ func (p *Plan) Place(ctx context.Context, id proc.ID) (*Group, error) {
 		p.refused = append(p.refused, fmt.Errorf("no group without it: %w", err))
 	}
 	return nil, p.refusal()
+}
+
+// discard removes a scope that does not do. One that could not be started may
+// stay as well, and keep its name. Where it has somebody else's process it is
+// left alone.
+func (p *Plan) discard(ctx context.Context, n name, id proc.ID) {
+	group := path.Join(p.manager.sessionsGroup(), n.unit())
+	for _, member := range p.members(group) {
+		if member != id {
+			return
+		}
+	}
+	_, _ = p.manager.settled(ctx, n.unit()) // the next sweep comes by
 }
 
 // inScope finds a process and its limits where the service manager moved it.

@@ -121,7 +121,7 @@ func (s *session) startConfined(ctx context.Context, command spawn.Command) (*sp
 		s.noteGroup()
 		return run, nil
 	}
-	s.endGroup(ctx)
+	s.dropGroup(ctx)
 	var none *scope.Unavailable
 	if !errors.As(err, &none) && !errors.Is(err, spawn.ErrUnproved) {
 		return nil, err
@@ -138,6 +138,17 @@ func (s *session) startConfined(ctx context.Context, command spawn.Command) (*sp
 	s.place = nil
 	command.Confine = s.confine(ctx)
 	return s.Stage.Start(s.reaper, command)
+}
+
+// dropGroup removes a group in which nothing has run.
+func (s *session) dropGroup(ctx context.Context) {
+	if s.group == nil {
+		return
+	}
+	if _, err := s.group.End(ctx); err != nil {
+		s.log.WatchError(fmt.Errorf("remove the control group of the run: %w", err))
+	}
+	s.group = nil
 }
 
 // noteGroup takes what the run may have into the report.

@@ -142,7 +142,7 @@ func TestGuestKilledCage(t *testing.T) {
 func TestGuestEarlyEnd(t *testing.T) {
 	guest(t)
 	f := newField(t)
-	for step := range 10 {
+	for step := range 6 {
 		for _, old := range []string{"ran", "report.json", "tmp"} {
 			f.must(os.RemoveAll(filepath.Join(f.work, old)))
 		}
