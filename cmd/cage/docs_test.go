@@ -229,7 +229,7 @@ func TestReportIsExplained(t *testing.T) {
 		reflect.TypeFor[report.CageConfig](), reflect.TypeFor[report.PushGuard](), reflect.TypeFor[report.Published](), reflect.TypeFor[report.PublishedChange](),
 		reflect.TypeFor[report.Session](),
 		reflect.TypeFor[report.Contest](), reflect.TypeFor[report.Lifetime](), reflect.TypeFor[report.Process](),
-		reflect.TypeFor[report.Hygiene](), reflect.TypeFor[report.Resources](), reflect.TypeFor[report.Failure](),
+		reflect.TypeFor[report.Hygiene](), reflect.TypeFor[report.PrivateTmp](), reflect.TypeFor[report.Resources](), reflect.TypeFor[report.Failure](),
 		reflect.TypeFor[report.AttributeError](),
 	} {
 		for _, field := range fieldsOf(part) {
