@@ -48,7 +48,7 @@ func tryCommon(path string, h host) (lock *CommonLock, held bool, err error) {
 	if err != nil {
 		return nil, false, removeForeign(path, err)
 	}
-	held, _, err = h.lock(file)
+	held, _, err = h.lock(file, tryLock)
 	if err == nil && !held && isAt(file, path) {
 		if info, err := file.Stat(); err == nil && privateFile(info) == nil {
 			h.sign(file)

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // Guarded reports whether a session holds the lock in a journal's folder, or
@@ -33,8 +31,7 @@ func Guarded(folder, commonDir string) (bool, error) {
 	return false, nil
 }
 
-// locked asks for a shared lock, which two who ask at once can both have and
-// nobody can have beside a session. It is gone with the file.
+// locked asks for a shared lock, which is gone with the file.
 func locked(path string) (bool, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,16 +41,5 @@ func locked(path string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-		switch {
-		case err == nil:
-			return false, nil
-		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.EWOULDBLOCK):
-			return true, nil
-		default:
-			return false, fmt.Errorf("lock %s: %w", path, err)
-		}
-	}
+	return shareLock(f)
 }

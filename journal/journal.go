@@ -155,6 +155,40 @@ func Acquire(folder string) (*Journal, *Interrupted, error) {
 // Peek reads what an earlier session left in a folder whose lock somebody holds
 // who is no cage. It changes nothing.
 func Peek(folder string) (*Interrupted, error) {
+	j, err := view(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer j.dir.Close()
+	return j.load()
+}
+
+// Inspect reads what an earlier session left in a folder, and reports whether
+// anything lies there at all; fs.ErrNotExist says that there is no folder. It
+// changes nothing, and a session that starts meanwhile waits for its end. Other
+// errors are as those of Acquire.
+func Inspect(folder string) (left *Interrupted, remains bool, err error) {
+	j, err := view(folder)
+	if err != nil {
+		return nil, false, err
+	}
+	defer j.dir.Close()
+	lock, err := j.shareLock()
+	if err != nil {
+		return nil, false, err
+	}
+	if lock != nil {
+		defer lock.Close()
+	}
+	if left, err = j.load(); err != nil {
+		return nil, false, err
+	}
+	return left, j.Remains(), nil
+}
+
+// view opens a folder to be read. Of the journal only what reads it may be
+// called.
+func view(folder string) (*Journal, error) {
 	j := &Journal{folder: folder}
 	var err error
 	if j.host, err = thisHost(); err != nil {
@@ -166,11 +200,32 @@ func Peek(folder string) (*Interrupted, error) {
 	if j.dir, err = os.OpenRoot(folder); err != nil {
 		return nil, fmt.Errorf("open the journal's folder: %w", err)
 	}
-	defer j.dir.Close()
 	if j.inode, err = inodeOf(j.dir); err != nil {
+		j.dir.Close()
 		return nil, err
 	}
-	return j.load()
+	return j, nil
+}
+
+// shareLock keeps sessions from starting until it is closed; nil where there is
+// no lock.
+func (j *Journal) shareLock() (*os.File, error) {
+	lock, err := openFile(j.dir, lockName)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, &CorruptError{Folder: j.folder, Reason: err.Error()}
+	}
+	held, by, err := j.host.lock(lock, shareLock)
+	if err == nil && held {
+		err = &ActiveError{Folder: j.folder, Cage: by.id, Dead: !by.lives}
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return lock, nil
 }
 
 // Remains reports whether parts of a journal lie in the folder.
@@ -234,7 +289,7 @@ func (j *Journal) takeLock(dir *os.Root) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, by, err := j.host.lock(lock)
+	held, by, err := j.host.lock(lock, tryLock)
 	if err == nil && held {
 		err = &ActiveError{Folder: j.folder, Cage: by.id, Dead: !by.lives}
 	}

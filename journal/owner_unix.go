@@ -93,9 +93,15 @@ func inodeOfInfo(info fs.FileInfo) (safefile.Inode, bool) {
 
 // tryLock takes the lock and reports whether somebody else holds it. The lock
 // belongs to the open file and goes with it, whoever dies how.
-func tryLock(f *os.File) (held bool, err error) {
+func tryLock(f *os.File) (held bool, err error) { return flock(f, unix.LOCK_EX) }
+
+// shareLock does the same for a lock that several can have at once, and nobody
+// beside who took it for himself.
+func shareLock(f *os.File) (held bool, err error) { return flock(f, unix.LOCK_SH) }
+
+func flock(f *os.File, how int) (held bool, err error) {
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		switch {
 		case err == nil:
 			return false, nil
@@ -103,7 +109,7 @@ func tryLock(f *os.File) (held bool, err error) {
 		case errors.Is(err, unix.EWOULDBLOCK):
 			return true, nil
 		default:
-			return false, fmt.Errorf("lock the journal: %w", err)
+			return false, fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 	}
 }

@@ -124,26 +124,27 @@ func TestDoctorTellsWhatIsLeft(t *testing.T) {
 	f.must(os.Mkdir(stray, 0o700))
 	f.examined(1, "push_guard")
 	f.must(os.Remove(stray))
-	i := f.interrupt(filepath.Join(f.repo, ".git"), murder)
+	i := f.interrupt(filepath.Join(f.repo, ".git"), "echo evil >>.env; while [ -z \"$(ls .git/gantry-cage-kept)\" ]; do sleep 0.02; done\n"+murder)
 	f.hooksLeft(1)
-	before := i.contents()
+	const lock = ".git/gantry-cage-journal/lock"
+	before := i.contents() + i.read(lock)
 	text := f.examined(1, "interrupted")
 	for _, words := range []string{i.session, i.journal, "cage review --recover restore|keep"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("the doctor does not say %q:\n%s", words, text)
 		}
 	}
-	if after := i.contents(); after != before {
+	if after := i.contents() + i.read(lock); after != before {
 		t.Errorf("the doctor changed the journal:\n%s\nafter\n%s", after, before)
 	}
 	part := filepath.Join(i.journal, "baseline.json")
 	whole, err := os.ReadFile(part)
 	i.must(err)
 	i.must(os.WriteFile(part, nil, 0o600))
-	f.examined(1, "corrupt")
+	f.examined(1, "corrupt quarantine")
 	i.must(os.WriteFile(part, whole, 0o600))
 	i.must(os.Rename(i.journal, filepath.Join(f.work, "journal")))
-	f.examined(1, "lost")
+	f.examined(1, "lost quarantine")
 	i.must(os.Rename(filepath.Join(f.work, "journal"), i.journal))
 	i.recovers("recovery.restored=3")
 	f.hooksLeft(0)

@@ -24,6 +24,7 @@ func leftovers(at session.Place) ([]report.Leftover, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What belongs to a session that the next start cleans up after goes with it.
 	running := ""
 	if left != nil {
 		found = append(found, *left)
@@ -35,13 +36,12 @@ func leftovers(at session.Place) ([]report.Leftover, error) {
 		if dir == "" {
 			continue
 		}
-		quarantined, err := inQuarantine(filepath.Join(dir, kept.QuarantineName), running != "")
+		quarantined, err := inQuarantine(filepath.Join(dir, kept.QuarantineName), running != "", interrupted)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, quarantined...)
 	}
-	// Those of sessions that the next start cleans up after go with them.
 	hooks, err := ofPushGuards(at.Temp, interrupted, at.Missed)
 	if err != nil {
 		return nil, err
@@ -91,13 +91,10 @@ func ofPushGuards(temp string, but ...string) ([]report.Leftover, error) {
 	return found, nil
 }
 
-// inJournal looks at the journal's folder without making one. Interrupted names
-// the session that left one.
+// inJournal looks at the journal's folder. Interrupted names the session that
+// left one.
 func inJournal(folder, missed string) (found *report.Leftover, interrupted string, err error) {
-	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
-		return lost(folder, missed), "", nil
-	}
-	j, left, err := journal.Acquire(folder)
+	left, remains, err := journal.Inspect(folder)
 	var active *journal.ActiveError
 	var corrupt *journal.CorruptError
 	switch {
@@ -105,18 +102,18 @@ func inJournal(folder, missed string) (found *report.Leftover, interrupted strin
 		return &report.Leftover{Kind: report.LeftoverRunning, Place: folder, Text: active.Error()}, "", nil
 	case errors.As(err, &corrupt):
 		return untrusted(corrupt), "", nil
-	case err != nil:
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, "", err
-	case left == nil && missed != "" && j.Remains():
-		return untrusted(&journal.CorruptError{Folder: folder, Reason: journal.PartGone}), "", j.Close()
+	case left == nil && missed != "" && remains:
+		return untrusted(&journal.CorruptError{Folder: folder, Reason: journal.PartGone}), "", nil
 	case left == nil:
-		return lost(folder, missed), "", j.Close() // or a writer was killed before there was a journal
+		return lost(folder, missed), "", nil // or a writer was killed before there was a journal
 	}
 	return &report.Leftover{
 		Kind: report.LeftoverInterrupted, Place: folder,
 		Text: fmt.Sprintf("session %s was interrupted; it last lived at %s", left.Session, left.LastSign.Format("2006-01-02 15:04:05")),
 		Fix:  "the next session here puts its files back; or decide with: cage review --recover restore|keep",
-	}, left.Session, j.Close()
+	}, left.Session, nil
 }
 
 func untrusted(corrupt *journal.CorruptError) *report.Leftover {
@@ -138,8 +135,8 @@ func lost(folder, missed string) *report.Leftover {
 }
 
 // inQuarantine lists sessions whose displaced versions still lie in the git
-// directory.
-func inQuarantine(folder string, running bool) ([]report.Leftover, error) {
+// directory, but for one that the next start cleans up after.
+func inQuarantine(folder string, running bool, but string) ([]report.Leftover, error) {
 	sessions, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -151,7 +148,7 @@ func inQuarantine(folder string, running bool) ([]report.Leftover, error) {
 	for _, session := range sessions {
 		place := filepath.Join(folder, session.Name())
 		versions, err := os.ReadDir(place)
-		if err != nil || running {
+		if err != nil || running || session.Name() == but {
 			continue
 		}
 		found = append(found, report.Leftover{
