@@ -40,9 +40,11 @@ func (r *recovery) adoptQuarantine() {
 		return
 	}
 	defer trees.Close()
-	own := r.ownIndex()
-	written := len(own.Records) > 0
 	options := r.keeperOptions(trees)
+	own := r.ownIndex()
+	own.ListCopies(r.sessionFolder(), kept.Stored)
+	own.ListCopies(options.Spare, kept.Spared)
+	written := len(own.Records) > 0
 	r.ledger = kept.NewLedger(options, kept.Index{
 		Session: own.Session, Recovered: true, Command: own.Command, Started: own.Started, Layout: r.session.layout,
 	})

@@ -65,6 +65,20 @@ func TestReviewAfterRecovery(t *testing.T) {
 	}
 }
 
+// Promise: a version that was copied, and not yet written down when the cage was
+// killed, is listed after the recovery.
+func TestReviewOfCopiesThatNobodyWroteDown(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	i := f.interrupt(filepath.Join(f.repo, ".git"),
+		`echo honest >>.env; while ! grep -qs honest ../state/cage/sessions/*/*; do sleep 0.02; done`+murder, "--watch-interval", "1h")
+	i.recovers("recovery.restored=3")
+	list, _ := f.reviewed(0, i.session)
+	if want := "(nobody wrote down where it stood)  15 bytes\n     " + filepath.Join(f.work, "state/cage/sessions", i.session) + "/"; strings.Count(list, want) != 1 {
+		t.Errorf("no %q in\n%s", want, list)
+	}
+}
+
 // Promise: in a work tree beside one in which a session guards the files that
 // both share, those are left to it.
 func TestReviewBesideAWorkTree(t *testing.T) {

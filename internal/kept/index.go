@@ -393,6 +393,55 @@ func Indexes(sessions string) ([]*Index, []Unusable, error) {
 	return found, unusable, nil
 }
 
+// ListCopies adds the copies in a folder that the index does not name: whoever
+// made them was killed before it was written. Nobody knows where they stood, nor
+// whose they were. What cannot be read is no copy.
+func (x *Index) ListCopies(folder string, room Room) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return // there is none
+	}
+	named := make(map[string]bool)
+	for _, record := range x.Records {
+		if record.Spot.Room == room {
+			named[record.Spot.Name] = true
+		}
+	}
+	for _, entry := range entries {
+		if entry.Name() == IndexName || strings.HasPrefix(entry.Name(), incoming) || named[entry.Name()] {
+			continue
+		}
+		record, err := copyRecord(folder, entry.Name(), room)
+		switch {
+		case err != nil:
+		case len(x.Records) >= mostRecords:
+			x.Untold++
+		default:
+			x.Records = append(x.Records, record)
+		}
+	}
+}
+
+// copyRecord is the record of a copy by what it is alone.
+func copyRecord(folder, name string, room Room) (Record, error) {
+	place := filepath.Join(folder, name)
+	info, err := os.Lstat(place)
+	if err != nil {
+		return Record{}, err
+	}
+	data, err := ReadCopy(place, copyBudget)
+	if err != nil {
+		return Record{}, err
+	}
+	return Record{
+		Info: safefile.Info{
+			Kind: safefile.Regular, Perm: uint32(info.Mode().Perm()), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()),
+			Size: int64(len(data)), MTime: info.ModTime().UnixNano(),
+		},
+		Digest: snapshot.DigestOf(data), Spot: Spot{Room: room, Name: name}, At: info.ModTime(), Times: 1,
+	}, nil
+}
+
 // ReadCopy reads a copy of at most limit bytes from a store, where its name is
 // the address of its content.
 func ReadCopy(place string, limit int64) ([]byte, error) {

@@ -26,12 +26,15 @@ type Ledger struct {
 }
 
 // NewLedger returns the ledger of a keeper with these options. It goes on where
-// an index in the store ends.
+// an index in the store ends, and with the copies that are not in it.
 func NewLedger(o Options, about Index) *Ledger {
 	l := &Ledger{options: o, index: about, known: make(map[identity]int)}
 	if before, err := ReadIndex(o.Store); err == nil {
 		l.index.Records, l.index.Untold = before.Records, before.Untold
 	}
+	known := len(l.index.Records)
+	l.index.ListCopies(o.Store, Stored)
+	l.changed = len(l.index.Records) > known
 	for i := range l.index.Records {
 		l.known[l.index.Records[i].identity()] = i
 		l.bytes += l.index.Records[i].bytes()
