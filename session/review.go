@@ -21,6 +21,9 @@ type ReviewOptions struct {
 	Grace time.Duration
 	// FileBytes is how much of a file is read that was smaller then.
 	FileBytes int64
+	// InSession is the code by which a process of a session is refused: what an
+	// agent left must not approve its own changes.
+	InSession string
 }
 
 // Recover cleans up after the interrupted session in the current root as
@@ -34,7 +37,11 @@ func Recover(ctx context.Context, o ReviewOptions) (*report.Recovery, error) {
 		started: time.Now(),
 	}
 	defer s.closeGround()
-	if err := s.recover(ctx, o.Decision); err != nil {
+	err := s.notInside(o.InSession)
+	if err == nil {
+		err = s.recover(ctx, o.Decision)
+	}
+	if err != nil {
 		return nil, s.refuse(err)
 	}
 	return s.recovered, nil

@@ -84,6 +84,22 @@ func TestLaterWorkIsNotTouched(t *testing.T) {
 	})
 }
 
+// Promise: what a killed session left running decides nothing about its files.
+func TestProcessOfASessionDecidesNothing(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	i := f.interrupt(filepath.Join(f.repo, ".git"), murder)
+	for _, decision := range []string{"restore", "keep"} {
+		r := i.prepare("cage", "review", "--recover", decision)
+		r.cmd.Env = append(r.cmd.Env, "GANTRY_CAGE_SESSION="+i.session)
+		r.begin()
+		r.exits(2)
+		r.says("cage: [GXT_CAGE_REVIEW_IN_SESSION] this is a process of a session")
+		i.harmed()
+	}
+	i.recovers("recovery.restored=3")
+}
+
 // Promise: what was put back is told of also where the next session then does not
 // begin, as for rules that are not valid.
 func TestRecoveryIsToldOfBeforeARefusal(t *testing.T) {

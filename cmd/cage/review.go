@@ -132,7 +132,7 @@ const graceForStrays = 2 * time.Second
 func recoverSession(ctx context.Context, decision string) error {
 	o := session.ReviewOptions{
 		Env: os.Environ(), Messages: os.Stderr, Decision: session.Restore,
-		Grace: graceForStrays, FileBytes: defaultLimits().FileBytes,
+		Grace: graceForStrays, FileBytes: defaultLimits().FileBytes, InSession: codeReviewInSession,
 	}
 	if decision == "keep" {
 		o.Decision = session.Keep
