@@ -189,15 +189,15 @@ func (m *manager) close() { m.conn.Close() }
 
 // ceiling returns what the slice of all sessions may take at most: the kernel
 // says it of the groups that exist, the manager of those that do not yet.
-func (m *manager) ceiling(h hierarchy) *uint64 {
-	return lesser(h.ceiling(m.sessionsGroup()), m.ownCeiling())
+func (m *manager) ceiling(ctx context.Context, h hierarchy) *uint64 {
+	return lesser(h.ceiling(m.sessionsGroup()), m.ownCeiling(ctx))
 }
 
 // ownCeiling is what somebody has set for the slice of all sessions.
-func (m *manager) ownCeiling() *uint64 {
+func (m *manager) ownCeiling(ctx context.Context) *uint64 {
 	var least *uint64
 	for _, unit := range []string{outerSlice, sessionsSlice} {
-		property, err := m.conn.GetUnitTypeProperty(unit, "Slice", "MemoryMax")
+		property, err := m.conn.GetUnitTypePropertyContext(ctx, unit, "Slice", "MemoryMax")
 		if err != nil {
 			continue // not known to have one
 		}

@@ -51,7 +51,7 @@ func prepare(ctx context.Context, h hierarchy, r Request) (*Plan, error) {
 	if p.manager == nil && p.parent == "" {
 		return nil, p.refusal()
 	}
-	if err := p.choose(r.Limits); err != nil {
+	if err := p.choose(ctx, r.Limits); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (p *Plan) refusal() error {
 }
 
 // choose turns what was asked for into numbers.
-func (p *Plan) choose(l Limits) error {
+func (p *Plan) choose(ctx context.Context, l Limits) error {
 	p.bounds.TasksMax = l.Tasks
 	if l.Tasks == 0 {
 		p.bounds.TasksMax = DefaultTasks
@@ -125,7 +125,7 @@ func (p *Plan) choose(l Limits) error {
 	}
 	ceiling := lesser(&total, p.ceiling(p.parent))
 	if p.manager != nil {
-		ceiling = lesser(&total, p.manager.ceiling(p.hierarchy))
+		ceiling = lesser(&total, p.manager.ceiling(ctx, p.hierarchy))
 	}
 	n := l.Memory.in(ceiling, total, uint64(os.Getpagesize()))
 	p.bounds.MemoryMax = &n
@@ -134,11 +134,11 @@ func (p *Plan) choose(l Limits) error {
 
 // Together returns what all sessions together may take, in bytes; nil where
 // nobody has bounded them, or no service manager has them.
-func (p *Plan) Together() *uint64 {
+func (p *Plan) Together(ctx context.Context) *uint64 {
 	if p.manager == nil {
 		return nil
 	}
-	return p.manager.ownCeiling()
+	return p.manager.ownCeiling(ctx)
 }
 
 // Close lets go of the service manager.

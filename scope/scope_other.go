@@ -31,7 +31,7 @@ func List(context.Context, []string) ([]Session, error) { return nil, nil }
 
 func (*Plan) Close() {}
 
-func (*Plan) Together() *uint64 { return nil }
+func (*Plan) Together(context.Context) *uint64 { return nil }
 
 func (*Plan) Sweep(context.Context) ([]string, error) { return nil, nil }
 

@@ -33,7 +33,7 @@ func onResources(ctx context.Context, stage spawn.Stage, env []string) []report.
 		return []report.Finding{withoutLimits(err)}
 	}
 	found := []report.Finding{ok(area, "a run can be given limits, as a "+string(mode))}
-	if mode == scope.Scope && plan.Together() == nil {
+	if mode == scope.Scope && plan.Together(ctx) == nil {
 		f := note(area, "all sessions together have no limit of memory")
 		f.Fix = "systemctl --user set-property cage-sessions.slice MemoryMax=6G MemorySwapMax=0"
 		found = append(found, f)
