@@ -32,6 +32,9 @@ type kept struct {
 	gone chan struct{}
 	// lost is closed when the keeper has ended, after gone if it ended by itself.
 	lost chan struct{}
+	// orphans are what a keeper left that was killed, where they come to this
+	// program; nil elsewhere, and before lost is closed.
+	orphans *proc.Tree
 
 	// leaving says that the keeper was told to go.
 	leaving atomic.Bool
@@ -97,16 +100,26 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 		<-process.Exited()
 		return nil, c.startError(spec, err)
 	}
-	go func() {
-		defer close(k.lost)
-		defer ours.Close()
-		ended := k.listen(decoder)
-		<-process.Exited()
-		if ended {
-			close(k.gone)
-		}
-	}()
+	go k.attend(r, ours, decoder)
 	return &Run{Tree: k, mechanism: Keeper}, nil
+}
+
+// attend hears the keeper to its end, and sees to what one leaves that was killed.
+func (k *kept) attend(r *proc.Reaper, ours *os.File, decoder *gob.Decoder) {
+	ended := k.listen(decoder)
+	ours.Close()
+	<-k.keeper.Exited()
+	if !ended && !k.leaving.Load() {
+		k.orphans, _ = r.Orphans() // fails where they have gone elsewhere
+	}
+	if ended {
+		close(k.gone)
+	}
+	close(k.lost)
+	if k.orphans != nil {
+		<-k.orphans.Gone()
+		close(k.gone)
+	}
 }
 
 // begin asks for the command, confines it and waits until it runs.
@@ -251,6 +264,9 @@ func (k *kept) Processes() ([]proc.Process, error) {
 // askList gives an order that is answered with a list.
 func (k *kept) askList(verb verb) ([]proc.Process, error) {
 	answer, err := k.ask(order{Verb: verb})
+	if err != nil && k.orphans != nil {
+		return k.orphans.Processes()
+	}
 	switch {
 	case k.isGone():
 		return nil, nil
@@ -271,13 +287,18 @@ func (k *kept) Leave() ([]proc.Process, error) {
 }
 
 func (k *kept) Terminate() int {
-	// Without an answer nobody was told.
-	answer, _ := k.ask(order{Verb: terminate})
-	return answer.Count
+	answer, err := k.ask(order{Verb: terminate})
+	if err != nil && k.orphans != nil {
+		return k.orphans.Terminate()
+	}
+	return answer.Count // without an answer nobody was told
 }
 
 func (k *kept) Kill(patience time.Duration) proc.Killed {
 	answer, err := k.ask(order{Verb: kill, Patience: patience})
+	if err != nil && k.orphans != nil {
+		return k.killOrphans(patience)
+	}
 	if err != nil {
 		// The keeper ends by itself only when nothing is left.
 		return proc.Killed{Proved: k.isGone()}
@@ -287,4 +308,12 @@ func (k *kept) Kill(patience time.Duration) proc.Killed {
 		<-k.lost
 	}
 	return answer.Killed
+}
+
+func (k *kept) killOrphans(patience time.Duration) proc.Killed {
+	killed := k.orphans.Kill(patience)
+	if killed.Proved {
+		<-k.gone
+	}
+	return killed
 }

@@ -164,9 +164,10 @@ func (r *Run) DroppedEnv() []string { return r.droppedEnv }
 //
 // Where the Reaper is shared the run is given a keeper, and so is one with a
 // NewPTY: a shell's job control takes a parent in the session of that. A keeper
-// that is killed takes the command with it: Exited then delivers SIGKILL, and
-// Kill proves nothing any more. Without a keeper Start marks every descriptor of
-// the program from 3 up close-on-exec.
+// that is killed takes the command with it: Exited then delivers SIGKILL. Where the
+// Reaper is shared Kill proves nothing any more then; else what the keeper held has
+// come to the program, which ends it. Without a keeper Start marks every descriptor
+// of the program from 3 up close-on-exec.
 func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
 	spec, dropped, err := c.spec()
 	if err != nil {

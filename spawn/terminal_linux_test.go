@@ -331,3 +331,30 @@ func descriptorsOpen(t *testing.T) int {
 	}
 	return len(entries)
 }
+
+// What a keeper holds that is killed comes to a program that has no other
+// children. That ends it, whatever it has made of its environment.
+func TestPTYLosesItsKeeper(t *testing.T) {
+	s := sit(t, Screen{}, `env -i setsid sh -c 'trap "" HUP TERM; echo $$; while :; do sleep 0.1; done' & wait`)
+	left := identify(t, s.line(t))
+	if err := keeperOf(t, s.Run).Signal(unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if got := exitOf(t, s.Run); got.Signal != unix.SIGKILL {
+		t.Errorf("the command ended by %v", got)
+	}
+	if processes, err := s.Processes(); err != nil || len(processes) == 0 {
+		t.Errorf("listed are %v, %v", processes, err)
+	}
+	if n := s.Terminate(); n == 0 {
+		t.Error("nothing took SIGTERM")
+	}
+	if killed := s.Kill(patience); !killed.Proved {
+		t.Errorf("got %+v", killed)
+	}
+	goneIn(t, s.Run)
+	if left.Alive() {
+		t.Error("it lives")
+		_ = left.Signal(unix.SIGKILL)
+	}
+}

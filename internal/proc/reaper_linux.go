@@ -60,6 +60,25 @@ func foreignChildren(self ID) ([]Process, error) {
 // dieWithParent has a process killed when the thread that forked it ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = unix.SIGKILL }
 
+// Orphans returns the tree of all that descends from this program and was not
+// started by its Reaper: what a process that Attend started has left, when it has
+// ended. It has no command. Where the Reaper is Shared orphans go elsewhere, and
+// the error is ErrForeign.
+func (r *Reaper) Orphans() (*Tree, error) {
+	if r.Shared() {
+		return nil, ErrForeign
+	}
+	tree := &Tree{reaper: r, gone: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tree != nil && !r.tree.ended {
+		return nil, errBusy
+	}
+	r.tree = tree
+	r.reapAny() // the last of them may have ended before
+	return tree, nil
+}
+
 // reap waits, without blocking, for every child that has ended or stopped, tells
 // whoever started it, and notices the end of the tree.
 func (r *Reaper) reap() {
