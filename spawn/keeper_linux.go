@@ -68,11 +68,33 @@ func keep(orders string) error {
 	if err := k.start(what, decoder); err != nil {
 		return k.notices.send(refusal(err))
 	}
-	err = k.hold(decoder)
+	err = letGo(what.Descriptors)
+	if err == nil {
+		err = k.hold(decoder)
+	}
 	if err != nil && !k.outlived {
 		k.tree.Kill(lastPatience)
 	}
 	return err
+}
+
+// letGo gives up the open files of the command, which has its own by now. Held
+// here, a pipe that all its users have closed would not end before the run does.
+func letGo(descriptors []int) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	for stream := range firstNamed {
+		if err := unix.Dup3(int(null.Fd()), stream, 0); err != nil {
+			return fmt.Errorf("letting the standard streams go: %w", err)
+		}
+	}
+	for _, fd := range descriptors {
+		unix.Close(fd)
+	}
+	return nil
 }
 
 // hold tells of the run and takes orders until nothing is left of it.

@@ -3,6 +3,7 @@ package spawn
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -130,6 +132,42 @@ func TestOpenLeavesDescriptorsAlone(t *testing.T) {
 	}
 	if err := o.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What of its streams and descriptors the run has closed nobody else holds open.
+func TestClosedStreamsEnd(t *testing.T) {
+	reads, writes := pipe(t)
+	typed, types := pipe(t)
+	const at = 251
+	more, err := unix.FcntlInt(writes.Fd(), unix.F_DUPFD_CLOEXEC, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := Stage{entered: true}.Open(Command{
+		Path: "bash", Args: []string{"-c", fmt.Sprintf(`echo said; exec sleep 1000 <&- >&- 2>&- %d>&-`, more)},
+		Stdin: typed, Stdout: writes, Stderr: writes, Descriptors: []int{more},
+		Environment: Environment{Policy: Inherit},
+	})
+	unix.Close(more)
+	writes.Close()
+	typed.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	if err := reads.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := io.ReadAll(reads); string(said) != "said\n" || err != nil {
+		t.Errorf("read %q, %v", said, err)
+	}
+	eventually(t, "the writer hears that nobody reads", func() bool {
+		_, err := types.Write([]byte{0})
+		return errors.Is(err, unix.EPIPE)
+	})
+	if live, err := run.Processes(); len(live) != 1 || err != nil {
+		t.Errorf("the run lives no more: %v, %v", live, err)
 	}
 }
 
