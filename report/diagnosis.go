@@ -142,11 +142,11 @@ func (t *diagnosisText) line(area string, verdict Verdict, text string) {
 	if style != "" {
 		word = t.paint.in(style, word)
 	}
-	t.WriteString(pad(area, areaWidth) + word + text + "\n")
+	t.WriteString(pad(area, areaWidth) + word + plain(text) + "\n")
 }
 
 func (t *diagnosisText) fix(hint string) {
 	if hint != "" {
-		t.WriteString(pad("", areaWidth+verdictWidth) + "fix: " + hint + "\n")
+		t.WriteString(pad("", areaWidth+verdictWidth) + "fix: " + plain(hint) + "\n")
 	}
 }

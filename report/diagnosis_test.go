@@ -47,6 +47,18 @@ func TestDiagnosis(t *testing.T) {
 	}
 }
 
+// Promise: nothing that somebody called a file reaches the terminal as an order.
+func TestDiagnosisIsPlain(t *testing.T) {
+	const evil = "a\x1b[2J\nleftovers   ok"
+	text := report.Diagnosis{
+		Findings:  report.List[report.Finding]{{Area: "session", Verdict: report.VerdictDegraded, Text: evil, Fix: evil}},
+		Leftovers: report.List[report.Leftover]{{Kind: report.LeftoverQuarantine, Place: evil, Text: evil, Fix: evil}},
+	}.Text(false)
+	if lines := strings.Count(text, "\n"); strings.Contains(text, "\x1b") || lines != 5 {
+		t.Errorf("%d lines:\n%q", lines, text)
+	}
+}
+
 func TestDiagnosisIsWholeWithoutAnythingToMend(t *testing.T) {
 	running := report.List[report.Leftover]{{Kind: report.LeftoverRunning}}
 	for _, c := range []struct {
