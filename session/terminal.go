@@ -2,11 +2,13 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"cage/internal/console"
+	"cage/report"
 	"cage/spawn"
 )
 
@@ -87,10 +89,20 @@ func (s *session) putTerminalInOrder() {
 		s.proxy.Finish(s.ended.Proved)
 		s.awaitOutput()
 		s.proxy.Release()
+		s.tellLost()
 	}
 	killed := s.cutShort || s.exit != nil && s.exit.Signal != 0
 	s.console.Restore(killed)
 	s.console.Close()
+}
+
+// tellLost warns where some of the command's output is lost, which the command
+// could not hear of: it has written to its terminal.
+func (s *session) tellLost() {
+	if err := s.proxy.Lost(); err != nil {
+		warning := report.Warning(fmt.Sprintf("what the command printed is not complete: %v", err))
+		s.Messages.Write([]byte(warning)) // nobody to tell if it fails
+	}
 }
 
 // awaitOutput waits until the command's last output has gone where it should, or

@@ -203,6 +203,19 @@ func TestOwnTerminalAndPipes(t *testing.T) {
 		f.must(reads.Close())
 		r.exits(128 + int(unix.SIGHUP))
 	})
+	t.Run("no room", func(t *testing.T) {
+		t.Parallel()
+		f := newField(t)
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		f.must(err)
+		defer full.Close()
+		r := f.prepare("cage", f.call("trap '' HUP; echo lost", "--tty", "pty")...)
+		r.cmd.Stdout = full
+		r.begin()
+		r.exits(0)
+		r.says("what the command printed is not complete: ")
+		r.says("no space left on device")
+	})
 	t.Run("nobody reads on", func(t *testing.T) {
 		t.Parallel()
 		f := newField(t)

@@ -38,8 +38,10 @@ type Proxy struct {
 
 	// passing is held from a read of output until it is written.
 	passing sync.Mutex
-	// drained is closed when there is no output to come.
+	// drained is closed when there is no output to come. Lost is set before: why
+	// nobody takes it.
 	drained chan struct{}
+	lost    error
 	resized chan os.Signal
 
 	// modes guards raw, which says that the terminal is in raw mode.
@@ -179,10 +181,24 @@ func (p *Proxy) passOutput() {
 		_, err = p.stdout.Write(text[:n])
 		p.passing.Unlock()
 		if err != nil {
+			p.lost = err
 			p.remote.Close()
 			return
 		}
 	}
+}
+
+// Lost returns why some of what was printed could not be passed on. That somebody
+// has closed the other end is no loss: he wants no more.
+func (p *Proxy) Lost() error {
+	select {
+	case <-p.drained:
+		if !errors.Is(p.lost, unix.EPIPE) {
+			return p.lost
+		}
+	default:
+	}
+	return nil
 }
 
 // holdOutput reads. Without an error it leaves passing locked: what was read is
