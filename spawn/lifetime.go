@@ -20,8 +20,17 @@ const (
 	LifetimeLeave
 )
 
-// checkModes refuses modes that contradict each other.
+// checkModes refuses modes that are none, and those that contradict each other.
 func (c Command) checkModes() error {
+	for what, unknown := range map[string]bool{
+		"lifetime":           int(c.Lifetime) >= len(lifetimeNames),
+		"terminal":           int(c.Terminal) >= len(terminalNames),
+		"environment policy": int(c.Environment.Policy) >= len(policyNames),
+	} {
+		if unknown {
+			return &StartError{Name: c.Path, Reason: "its " + what + " is none of those that this package names"}
+		}
+	}
 	if c.Lifetime == LifetimeLeave && c.Terminal == NewPTY {
 		return &StartError{Name: c.Path, Reason: "a terminal of its own (pty) ends with the run, and takes with it what the lifetime leave is to leave"}
 	}

@@ -95,12 +95,20 @@ func TestLeave(t *testing.T) {
 	})
 }
 
-// What would be left on a terminal that goes is refused.
-func TestLeaveNeedsATerminalThatStays(t *testing.T) {
-	_, err := Stage{entered: true}.Start(newReaper(t), Command{Path: "true", Lifetime: LifetimeLeave, Terminal: NewPTY})
-	var refused *StartError
-	if !errors.As(err, &refused) {
-		t.Errorf("got %v", err)
+// What contradicts itself is refused, and so is what no mode stands for.
+func TestModesAreChecked(t *testing.T) {
+	for _, c := range []Command{
+		{Lifetime: LifetimeLeave, Terminal: NewPTY},
+		{Lifetime: LifetimeLeave, PrivateTmp: true},
+		{Lifetime: LifetimeLeave + 1},
+		{Terminal: NewPTY + 1},
+		{Environment: Environment{Policy: Inherit + 1}},
+	} {
+		c.Path = "true"
+		var refused *StartError
+		if _, err := (Stage{entered: true}).Start(newReaper(t), c); !errors.As(err, &refused) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
 
