@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,10 +37,10 @@ type events struct {
 	own uint64
 	// before is who was in the group when that was last looked at. missed is how
 	// many were killed who are not found among them yet, and since when.
-	before  []member
-	counted time.Time // when that was
-	missed  uint64
-	since   time.Time
+	before []member
+	resume time.Time // when they may be looked at again
+	missed uint64
+	since  time.Time
 }
 
 // member is a process of the group, and how many bytes it had.
@@ -49,18 +50,20 @@ type member struct {
 }
 
 const (
-	// pace is how often it is looked without an event, and nearLimit how often
-	// where more than half of the memory is taken: the peak has no event, and who
-	// dies of the limit may have come to be since the last look.
+	// pace is how often it is looked without an event, and nearLimit and atLimit
+	// how often where more than half and three quarters of the memory are taken:
+	// the peak has no event, and who dies of the limit may have come to be since
+	// the last look.
 	pace      = 200 * time.Millisecond
 	nearLimit = 20 * time.Millisecond
+	atLimit   = 4 * time.Millisecond
 	// afterKill is how often it is looked who has gone after a kill, and
 	// searchTime for how long.
-	afterKill  = 5 * time.Millisecond
-	searchTime = 3 * time.Second
-	// rest is the least time between two looks at every process of the group: at
-	// its limit there is an event every ten milliseconds.
-	rest = nearLimit
+	afterKill  = time.Millisecond
+	searchTime = 2 * time.Second
+	// restFactor bounds what it costs to look at every process of the group: as
+	// many times as long as that took nobody does it again.
+	restFactor = 4
 )
 
 // watch begins to watch a group.
@@ -121,21 +124,23 @@ func (e *events) follow() {
 			// What has gone would be told of as an event without end.
 			wait[1].Fd = -1
 		}
-		switch {
-		case searching:
+		if next = e.pace(); searching {
 			next = afterKill
-		case e.near():
-			next = nearLimit
-		default:
-			next = pace
 		}
 	}
 }
 
-// near reports whether more than half of the memory is taken.
-func (e *events) near() bool {
+// pace says when to look again.
+func (e *events) pace() time.Duration {
 	taken, there := numberIn(e.current)
-	return there && e.limit != nil && taken > *e.limit/2
+	switch {
+	case !there || e.limit == nil || taken <= *e.limit/2:
+		return pace
+	case taken <= *e.limit/4*3:
+		return nearLimit
+	default:
+		return atLimit
+	}
 }
 
 // look reads every counter. It reports whether the group is there, and whether
@@ -156,7 +161,7 @@ func (e *events) look() (there, searching bool) {
 	if peak, ok := numberIn(e.peak); ok {
 		e.usage.Peak = &peak
 	}
-	if e.missed > 0 || e.near() {
+	if e.missed > 0 || e.pace() < pace {
 		e.identify()
 	}
 	return there, e.missed > 0
@@ -194,27 +199,30 @@ func (e *events) takeKills(kills uint64) {
 
 // identify finds out who was killed. The kernel counts a kill, tells of it, and
 // only then sends the signal, so that the process can be seen to die. Where that
-// was missed it is one that had more than half of the memory and is gone.
+// was missed it is the one that had most, and no little, and is gone.
 func (e *events) identify() {
-	if e.missed == 0 && time.Since(e.counted) < rest {
+	began := time.Now()
+	if e.missed == 0 && began.Before(e.resume) {
 		return
 	}
 	now := e.census()
-	e.counted = time.Now()
+	e.resume = time.Now().Add(restFactor * time.Since(began))
 	if e.missed == 0 {
 		e.before = now
 		return
 	}
 	for _, id := range e.candidates(now) {
+		// Asked for first: it may be gone the moment after.
+		called := id.Name()
 		if e.missed > 0 && id.Killed() {
-			// What it was called before may have been whoever forked it.
-			e.name(proc.Process{ID: id, Name: id.Name()})
+			e.name(proc.Process{ID: id, Name: called})
 		}
 	}
 	for _, m := range e.before {
-		if e.missed > 0 && e.limit != nil && m.resident > *e.limit/2 && !m.Alive() {
-			e.name(m.Process)
+		if e.missed == 0 || e.limit == nil || m.resident < *e.limit/4 || m.Alive() {
+			break
 		}
+		e.name(m.Process)
 	}
 	if time.Since(e.since) > searchTime {
 		e.missed = 0
@@ -250,7 +258,7 @@ func (e *events) name(p proc.Process) {
 	}
 }
 
-// census lists who is in the group.
+// census lists who is in the group, the largest first.
 func (e *events) census() []member {
 	var list []member
 	for _, id := range e.members(e.group) {
@@ -263,6 +271,7 @@ func (e *events) census() []member {
 		}
 		list = append(list, m)
 	}
+	slices.SortStableFunc(list, func(a, b member) int { return cmp.Compare(b.resident, a.resident) })
 	return list
 }
 
