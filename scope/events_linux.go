@@ -54,7 +54,7 @@ const (
 	// how often where more than half and three quarters of the memory are taken:
 	// the peak has no event, and who dies of the limit may have come to be since
 	// the last look.
-	pace      = 200 * time.Millisecond
+	pace      = 100 * time.Millisecond
 	nearLimit = 20 * time.Millisecond
 	atLimit   = 4 * time.Millisecond
 	// afterKill is how often it is looked who has gone after a kill, and
@@ -230,13 +230,23 @@ func (e *events) identify() {
 }
 
 // candidates are the processes that may be dying: those that were there, those
-// that are, and their children, of which the group does not list what dies.
+// that are, and their children, since the group does not list what dies.
 func (e *events) candidates(now []member) []proc.ID {
 	var ids []proc.ID
 	for _, m := range slices.Concat(e.before, now) {
 		ids = append(ids, m.ID)
-		pid := strconv.Itoa(m.PID)
-		text, _ := os.ReadFile(filepath.Join(e.proc, pid, "task", pid, "children"))
+		ids = append(ids, e.children(m.PID)...)
+	}
+	return ids
+}
+
+// children lists the children of every thread of a process.
+func (e *events) children(pid int) []proc.ID {
+	// It fails for no pattern, and finds nothing where the process is gone.
+	files, _ := filepath.Glob(filepath.Join(e.proc, strconv.Itoa(pid), "task/*/children"))
+	var ids []proc.ID
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
 		for word := range strings.FieldsSeq(string(text)) {
 			child, err := strconv.Atoi(word)
 			if err != nil {

@@ -122,11 +122,11 @@ func hog(mebibytes int) string {
 // swap or not, and named; what started it goes on.
 func TestGuestRunawayChild(t *testing.T) {
 	mode := guest(t)
-	g, h := placed(t, "runaway", Limits{Memory: Bytes(24 << 20), Tasks: 40}, hog(60)+"; echo child $?; sleep 0.2; exit 3")
+	g, h := placed(t, "runaway", Limits{Memory: Bytes(128 << 20), Tasks: 40}, hog(300)+"; echo child $?; sleep 0.2; exit 3")
 	if g.Mode() != mode {
 		t.Errorf("the mode is %s, want %s", g.Mode(), mode)
 	}
-	for file, want := range map[string]string{"memory.max": "25165824", "memory.swap.max": "0", "pids.max": "40"} {
+	for file, want := range map[string]string{"memory.max": "134217728", "memory.swap.max": "0", "pids.max": "40"} {
 		if got, err := g.read(g.path, file); got != want || g.Controls()[file] != want {
 			t.Errorf("%s holds %q, %v; want %s", file, got, err, want)
 		}
@@ -141,7 +141,7 @@ func TestGuestRunawayChild(t *testing.T) {
 	if usage.Kills != 1 || usage.Limit != Own || len(usage.Killed) != 1 || usage.Killed[0].Name != "perl" {
 		t.Errorf("what happened: %+v", usage)
 	}
-	if _, err := os.Stat("/sys/fs/cgroup/init.scope/memory.peak"); err == nil && (usage.Peak == nil || *usage.Peak < 12<<20 || *usage.Peak > 24<<20) {
+	if _, err := os.Stat("/sys/fs/cgroup/init.scope/memory.peak"); err == nil && (usage.Peak == nil || *usage.Peak < 64<<20 || *usage.Peak > 128<<20) {
 		t.Errorf("the peak is %v", usage.Peak)
 	}
 }

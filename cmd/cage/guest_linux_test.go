@@ -54,7 +54,7 @@ func (f *field) noGroups() {
 func TestGuestAgentGoesOn(t *testing.T) {
 	mode := guest(t)
 	f := newField(t)
-	r := f.cage(hog(120)+`; echo $? >../code; cat /proc/self/cgroup >../group; exit 0`, "--memory-max", "48M", "--tasks-max", "100")
+	r := f.cage(hog(500)+`; echo $? >../code; cat /proc/self/cgroup >../group; exit 0`, "--memory-max", "256M", "--tasks-max", "100")
 	r.exits(0)
 	if t.Failed() || f.report().Resources.Group == nil {
 		t.Fatalf("it has no group: %s", &r.stderr)
@@ -62,7 +62,7 @@ func TestGuestAgentGoesOn(t *testing.T) {
 	if code := strings.TrimSpace(f.read("../code")); code != "137" {
 		t.Errorf("the child ended with %s", code)
 	}
-	f.wants("status=ok", "resources.mode="+mode, "resources.memory_max=50331648", "resources.tasks_max=100", "resources.cpu_weight=null",
+	f.wants("status=ok", "resources.mode="+mode, "resources.memory_max=268435456", "resources.tasks_max=100", "resources.cpu_weight=null",
 		"resources.oom_kills=1", "resources.oom_limit=own", "resources.oom_group=null", "resources.tasks_refused=0", "lifetime.proved=true")
 	resources := f.report().Resources
 	if len(resources.Killed) != 1 || resources.Killed[0].Name != "perl" {
@@ -71,7 +71,7 @@ func TestGuestAgentGoesOn(t *testing.T) {
 	if !strings.Contains(f.read("../group"), *resources.Group) {
 		t.Errorf("the group is %s, the command was in %s", *resources.Group, f.read("../group"))
 	}
-	r.says("1 process was killed by the run's limit of 48 MiB: ")
+	r.says("1 process was killed by the run's limit of 256 MiB: ")
 	f.noGroups()
 }
 
@@ -126,7 +126,8 @@ func TestGuestKilledCage(t *testing.T) {
 			r := f.cage(stubborn, "--memory-max", "64M")
 			f.appears("ready")
 			r.signal(syscall.SIGKILL)
-			<-r.over
+			// Its output is held open by what it has left.
+			f.eventually("the cage is dead", func() bool { return !alive(r.cmd.Process.Pid) })
 			if len(groupsOfCages(t)) == 0 {
 				t.Fatal("nothing is left to sweep")
 			}
