@@ -330,6 +330,9 @@ func startEach(stage Stage) int {
 			<-run.Gone()
 		}
 	}
+	if _, err := stage.Start(r, Command{Path: "echo", Lifetime: LifetimeTree, Terminal: NewPTY}); err != nil {
+		fmt.Println(err)
+	}
 	for _, foreign := range r.Foreign() {
 		_ = foreign.Signal(unix.SIGKILL)
 	}
@@ -348,11 +351,13 @@ func TestRefusedRatherThanWeaker(t *testing.T) {
 			"function not implemented; run it with the lifetime tree\n"
 		sessionless = `cannot run "echo": its terminal takes a session or process group of its own, which this program is refused, ` +
 			"as in a run with the lifetime run; take the terminal foreground\n"
+		typing = "the keeper refuses: this system cannot filter system calls (seccomp), which is to keep the run from typing into the terminal: " +
+			"function not implemented; run it with the lifetime tree and the terminal foreground or none\n"
 		runs = "it runs\n"
 	)
 	for role, says := range map[string]func(by string) string{
-		roleBare:   func(by string) string { return strings.Repeat(by+unfiltered+runs+runs, 2) },
-		roleNested: func(string) string { return strings.Repeat(sessionless, 3) + strings.Repeat(runs, 3) },
+		roleBare:   func(by string) string { return strings.Repeat(by+unfiltered+runs+runs, 2) + typing },
+		roleNested: func(string) string { return strings.Repeat(sessionless, 3) + strings.Repeat(runs, 3) + sessionless },
 	} {
 		for before, by := range map[string]string{"": "", "sleep 1000 >/dev/null 2>&1 & ": "the keeper refuses: "} {
 			cmd := exec.Command("sh", "-c", before+`exec "$0"`, self)

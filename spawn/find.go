@@ -86,13 +86,16 @@ func (c Command) refusal(spec proc.Spec, err error) string {
 		return "the interpreter that it names does not exist"
 	case errors.Is(err, syscall.EPERM) && c.Terminal != Foreground:
 		// Of a file that may not be executed execve says EACCES.
-		return "its terminal takes a session or process group of its own, which this program is refused, as in a run with the lifetime run; take the terminal foreground"
+		return placeRefused
 	case errors.Is(err, fs.ErrPermission):
 		return "not executable: permission denied"
 	default:
 		return reason(err)
 	}
 }
+
+// placeRefused is why a command cannot stand as its terminal wants.
+const placeRefused = "its terminal takes a session or process group of its own, which this program is refused, as in a run with the lifetime run; take the terminal foreground"
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)

@@ -76,6 +76,9 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 	theirs.Close()
 	if err != nil {
 		ours.Close()
+		if keeperPlace == proc.TerminalSession && errors.Is(err, unix.EPERM) {
+			return nil, &StartError{Name: c.Path, Reason: placeRefused, Err: err}
+		}
 		return nil, fmt.Errorf("starting the keeper: %w", err)
 	}
 	k := &kept{
