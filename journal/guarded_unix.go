@@ -31,6 +31,17 @@ func Guarded(folder, commonDir string) (bool, error) {
 	return false, nil
 }
 
+// GuardedElsewhere reports whether a session guards the common files of
+// commonDir and none holds the lock in a journal's folder: it runs in another
+// work tree. Like Guarded it makes nothing.
+func GuardedElsewhere(folder, commonDir string) (bool, error) {
+	here, err := locked(filepath.Join(folder, lockName))
+	if err != nil || here {
+		return false, err
+	}
+	return locked(filepath.Join(commonDir, CommonLockName))
+}
+
 // locked asks for a shared lock, which is gone with the file.
 func locked(path string) (bool, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)

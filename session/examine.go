@@ -2,10 +2,18 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
+	"cage/journal"
 	"cage/rules"
 	"cage/snapshot"
 	"cage/watch"
+
+	"golang.org/x/sys/unix"
 )
 
 // Place is where a session started in the current directory would stand.
@@ -37,6 +45,12 @@ type Examination struct {
 	// Warnings are what it would say at its start beside Skipped: directories,
 	// as bytes, that it may not enter.
 	Warnings, Skipped []string
+	// Unjudged says why it would not judge pushes; empty where it would, and
+	// outside git.
+	Unjudged string
+	// Elsewhere says that a session in another work tree guards the files that
+	// all of them share, so that this one would only list changes to them.
+	Elsewhere bool
 }
 
 // Examine goes the way of a session in the current directory as far as the
@@ -62,12 +76,56 @@ func Examine(ctx context.Context, env []string, limits snapshot.Limits) (*Examin
 	}
 	e.Files, e.Watching = s.manifest.Len(), s.watcher.Status()
 	e.Warnings, e.Skipped = s.warnings, displayAll(s.layout, s.skipped)
+	if err := s.foresee(ctx, e); err != nil {
+		e.Refused = s.refuse(err)
+	}
 	return e, nil
+}
+
+// foresee fills in what a session would have to do without, as far as that can
+// be told before it makes anything.
+func (s *session) foresee(ctx context.Context, e *Examination) error {
+	if s.repo == nil {
+		return nil
+	}
+	if err := s.foreseePushes(ctx); err != nil {
+		e.Unjudged = err.Error()
+	}
+	var err error
+	e.Elsewhere, err = journal.GuardedElsewhere(e.Journal, s.layout.CommonDir)
+	return err
 }
 
 func (s *session) rehearse(ctx context.Context) error {
 	if err := s.plans(ctx); err != nil {
 		return err
 	}
-	return s.protect(ctx)
+	if err := s.protect(ctx); err != nil {
+		return err
+	}
+	return s.roomToWrite()
+}
+
+// roomToWrite refuses where a session could make neither its journal nor its
+// log.
+func (s *session) roomToWrite() error {
+	folder := s.journalFolder()
+	if _, err := os.Lstat(folder); errors.Is(err, fs.ErrNotExist) {
+		folder = filepath.Dir(folder)
+	}
+	if err := writable(folder); err != nil {
+		return journalRefusal(fmt.Errorf("make the journal's folder: %w", err))
+	}
+	if err := writable(s.temp); err != nil {
+		return refusal(codeHost, ownTemp, fmt.Errorf("create the session log: %w", err))
+	}
+	return nil
+}
+
+// writable reports an error where no file can be made in a directory.
+func writable(dir string) error {
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		return &fs.PathError{Op: "write into", Path: dir, Err: err}
+	}
+	return nil
 }

@@ -369,11 +369,14 @@ func quarantineRoot(trees *snapshot.Trees) *safefile.Root {
 // of: thirty times as rarely as the protected set is compared.
 func walkInterval(interval time.Duration) time.Duration { return 30 * interval }
 
+// ownTemp is what to do where the session has no place for its own files.
+const ownTemp = "set TMPDIR to a directory outside the root that you can write"
+
 // openLog opens the log before there are rules, which must leave it alone.
 func (s *session) openLog() error {
 	var err error
 	if s.log, err = sessionlog.Create(s.temp); err != nil {
-		return refusal(codeHost, "set TMPDIR to a directory outside the root that you can write", err)
+		return refusal(codeHost, ownTemp, err)
 	}
 	s.spare(s.layout, s.log.Path())
 	s.follow()

@@ -83,6 +83,19 @@ func (s *session) proveGuard(ctx context.Context, guard *pushguard.Guard) error 
 	return err
 }
 
+// foreseePushes says why pushes would not be judged, as far as that can be told
+// before there is a guard.
+func (s *session) foreseePushes(ctx context.Context) error {
+	if err := pushguard.Usable(s.temp); err != nil || s.found.Modern() {
+		return err
+	}
+	hook, err := s.repo.Hook(ctx, "pre-push", spawn.WithGitSettings(nil, spawn.GitSetting{Key: "core.hooksPath", Value: s.temp}))
+	if err == nil && filepath.Dir(hook) != filepath.Clean(s.temp) {
+		err = errOldGit
+	}
+	return err
+}
+
 // withPushGuard returns an environment in which git finds the session's hooks.
 func (s *session) withPushGuard(env []string) []string {
 	if s.pushGuard == nil {

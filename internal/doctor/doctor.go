@@ -30,6 +30,7 @@ func Diagnose(ctx context.Context, stage spawn.Stage, env []string, limits snaps
 	findings := onSession(e)
 	findings = append(findings, onGit(e)...)
 	if e.Refused == nil {
+		findings = append(findings, onPushes(e)...)
 		findings = append(findings, onWatching(e)...)
 	}
 	findings = append(findings, onMachine()...)
@@ -80,6 +81,19 @@ func onGit(e *session.Examination) []report.Finding {
 		return []report.Finding{ok("git", where)}
 	}
 	return []report.Finding{ok("git", where), onHooks(e)}
+}
+
+// onPushes says what of git's a session could not look after.
+func onPushes(e *session.Examination) []report.Finding {
+	var found []report.Finding
+	if e.Unjudged != "" {
+		found = append(found, degraded("pushes", "are not judged: "+e.Unjudged, "set TMPDIR to a directory where programs may be executed, and use git 2.31 or later"))
+	}
+	if e.Elsewhere {
+		found = append(found, degraded("git", "a session in another work tree guards "+report.Quote(e.Layout.CommonDir)+": here changes to it are only listed",
+			"wait until it has ended"))
+	}
+	return found
 }
 
 func onHooks(e *session.Examination) report.Finding {
