@@ -102,6 +102,9 @@ func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (i
 	if f.lifetime.value == spawn.LifetimeLeave.String() && f.private {
 		return 0, usage("--lifetime leave does not go with --private-tmp, which is removed at the end; see cage --help")
 	}
+	if f.private && f.setEnv.has("TMPDIR") {
+		return 0, usage("--set-env TMPDIR does not go with --private-tmp, which sets it; see cage --help")
+	}
 	options := f.options(stage, command)
 	if options.Resources, err = f.resourceFlags.asked(options.Lifetime); err != nil {
 		return 0, err

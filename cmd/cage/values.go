@@ -213,6 +213,11 @@ func (s *settings) Set(text string) error {
 	return nil
 }
 
+// has reports whether a variable was given.
+func (s settings) has(name string) bool {
+	return slices.ContainsFunc(s, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+}
+
 // descriptors are what a flag that may be repeated was given: numbers of open
 // files.
 type descriptors []int
