@@ -450,9 +450,7 @@ func sameFile(t *testing.T, a, b string) bool {
 
 // state says of every file what it is: HEAD, references, their logs and
 // configuration among them. The index holds times and inode numbers, so what it
-// means is taken; objects are left to fsck. The message that was written last is
-// left out: git writes it down more often where it finds a hook that may read it,
-// and in a session it finds one of every name.
+// means is taken; objects are left to fsck.
 func (w *honestWork) state(t *testing.T) map[string]string {
 	t.Helper()
 	state := map[string]string{
@@ -469,9 +467,6 @@ func (w *honestWork) state(t *testing.T) map[string]string {
 		}
 		if d.IsDir() && filepath.Base(path) == "objects" {
 			return filepath.SkipDir
-		}
-		if name == ".git/COMMIT_EDITMSG" {
-			return nil
 		}
 		state[name], err = content(path, d)
 		return err
