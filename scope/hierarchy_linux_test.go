@@ -113,6 +113,40 @@ func TestNoWay(t *testing.T) {
 	}
 }
 
+// Promise: a manager without the processor does, unless that is required; one
+// without memory or tasks never does.
+func TestManagerWithoutController(t *testing.T) {
+	limits := Limits{Memory: Bytes(1 << 20), Weight: 50}
+	for _, c := range []struct {
+		has    string
+		limits Limits
+		strict bool
+		lacks  string
+	}{
+		{"memory pids", limits, false, ""},
+		{"memory pids", limits, true, "cpu"},
+		{"memory pids", Limits{}, true, ""},
+		{"cpu memory pids", limits, true, ""},
+		{"cpu pids", limits, false, "memory"},
+		{"cpu pids", Limits{Tasks: 3}, true, ""},
+		{"cpu memory", Limits{}, false, "pids"},
+	} {
+		h := planted(t, "/", map[string]string{"user/cgroup.controllers": c.has + "\n"})
+		p := Plan{hierarchy: h, need: c.limits.controllers(), strict: c.strict}
+		err := (&manager{group: "/user"}).check(h, p.indispensable())
+		if c.lacks == "" {
+			if err != nil {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		refusal(t, err, "not given the controller "+c.lacks+" (it has: "+c.has+")")
+	}
+	if err := (&manager{group: "/hidden"}).check(planted(t, "/", nil), []string{"pids"}); err != nil {
+		t.Errorf("what cannot be seen is refused: %v", err)
+	}
+}
+
 // Promise: a group is made in the nearest one above that hands down what is
 // needed, filled with every limit before anybody moves in, and is as strong as
 // the weakest limit above.

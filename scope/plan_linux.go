@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,18 +75,22 @@ func (l Limits) controllers() []string {
 func (p *Plan) byManager(ctx context.Context) {
 	m, err := connect(ctx, variables(p.env))
 	if err == nil {
-		need := p.need
-		if !p.strict {
-			// Systemd 247 was not given it, and the rest holds without.
-			need = lacking(need, []string{"cpu"})
-		}
-		if err = m.check(p.hierarchy, need); err == nil {
+		if err = m.check(p.hierarchy, p.indispensable()); err == nil {
 			p.manager = m
 			return
 		}
 		m.close()
 	}
 	p.refused = append(p.refused, fmt.Errorf("no scope: %w", err))
+}
+
+// indispensable are the controllers without which a manager does not do.
+func (p *Plan) indispensable() []string {
+	if p.strict {
+		return p.need
+	}
+	// Systemd 247 does not give it to its users, and the rest holds without.
+	return slices.DeleteFunc(slices.Clone(p.need), func(controller string) bool { return controller == "cpu" })
 }
 
 // directly finds a group in which another can be made.
