@@ -110,6 +110,29 @@ func TestGuestTerminals(t *testing.T) {
 	f.noGroups()
 }
 
+// Promise: a processor weight is in force, or named as not, or required in vain.
+func TestGuestWeight(t *testing.T) {
+	guest(t)
+	f := newField(t)
+	const script = `cat /sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/cpu.weight >../weight 2>/dev/null; exit 4`
+	f.cage(script, "--cpu-weight", "42").exits(4)
+	f.wants("resources.memory_max=null", "resources.tasks_max=512")
+	if len(f.report().Resources.Gaps) == 0 {
+		f.wants("resources.cpu_weight=42")
+		if got := strings.TrimSpace(f.read("../weight")); got != "42" {
+			t.Errorf("the weight is %q", got)
+		}
+		return
+	}
+	f.wants("resources.cpu_weight=null")
+	r := f.cage(": >../ran", "--cpu-weight", "42", "--scope", "require")
+	r.exits(2)
+	r.says("was not given the controller cpu")
+	if _, err := os.Lstat(f.path("../ran")); err == nil {
+		t.Error("the command ran")
+	}
+}
+
 // Promise: what a killed cage left running ends with the next start in its root,
 // or of any cage with limits elsewhere, deaf to SIGTERM or not.
 func TestGuestKilledCage(t *testing.T) {
