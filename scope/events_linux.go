@@ -53,7 +53,8 @@ const (
 	// pace is how often it is looked without an event, and nearLimit and atLimit
 	// how often where more than half and three quarters of the memory are taken:
 	// the peak has no event, and who dies of the limit may have come to be since
-	// the last look.
+	// the last look. Without a limit slowPace does.
+	slowPace  = time.Second
 	pace      = 100 * time.Millisecond
 	nearLimit = 20 * time.Millisecond
 	atLimit   = 4 * time.Millisecond
@@ -134,7 +135,9 @@ func (e *events) follow() {
 func (e *events) pace() time.Duration {
 	taken, there := numberIn(e.current)
 	switch {
-	case !there || e.limit == nil || taken <= *e.limit/2:
+	case e.limit == nil:
+		return slowPace
+	case !there || taken <= *e.limit/2:
 		return pace
 	case taken <= *e.limit/4*3:
 		return nearLimit
@@ -191,6 +194,9 @@ func numberIn(f *os.File) (uint64, bool) {
 // takeKills notes how many were killed so far.
 func (e *events) takeKills(kills uint64) {
 	if kills > e.usage.Kills {
+		if e.missed == 0 {
+			e.resume = time.Time{} // whoever dies now is soon gone
+		}
 		e.missed += kills - e.usage.Kills
 		e.since = time.Now()
 		e.usage.Kills = kills
@@ -202,7 +208,7 @@ func (e *events) takeKills(kills uint64) {
 // was missed it is the one that had most, and no little, and is gone.
 func (e *events) identify() {
 	began := time.Now()
-	if e.missed == 0 && began.Before(e.resume) {
+	if began.Before(e.resume) {
 		return
 	}
 	now := e.census()
