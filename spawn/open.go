@@ -88,7 +88,7 @@ type SurvivorsError struct {
 
 func (e *SurvivorsError) Error() string {
 	if len(e.Survivors) == 0 {
-		return "nothing proves that the run has ended: its keeper is gone"
+		return "nothing proves that the run has ended: its keeper was killed; look for what it started in the process list"
 	}
 	var names []string
 	for _, p := range e.Survivors {

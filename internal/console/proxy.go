@@ -56,7 +56,8 @@ type Proxy struct {
 
 // How often a program in the background looks whether it is in the foreground,
 // and one whose input has ended whether that was read: nothing tells of either.
-// One that waits for input looks less often whether it is over.
+// One that waits for input looks less often whether it is over, and whose the
+// input is.
 const (
 	lookAgain = 100 * time.Millisecond
 	lookUp    = time.Second
@@ -129,12 +130,15 @@ func (p *Proxy) awaitKeyboard() bool {
 	return true
 }
 
-// awaitInput waits until a read of the input would not.
+// awaitInput waits until a read of the input would not, or is not the program's
+// to make. A shell can take all that is typed there and give the terminal back
+// before anybody has looked: without another look the terminal would stay as the
+// shell has it until a line is typed.
 func (p *Proxy) awaitInput() bool {
 	ready := []unix.PollFd{{Fd: int32(p.stdin.Fd()), Events: unix.POLLIN}}
 	for !p.isOver() {
 		n, err := unix.Poll(ready, int(lookUp/time.Millisecond))
-		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) || !p.takeKeyboard() {
 			return true // if it cannot be polled, the read tells
 		}
 	}

@@ -13,7 +13,11 @@ import (
 
 // onMachine says what the kernel lets a session enforce.
 func onMachine() []report.Finding {
-	return []report.Finding{onProcesses(), onFilters(), onTerminal(), onPseudoTerminals(), onNamespaces()}
+	found := []report.Finding{onProcesses(), onFilters(), onTerminal(), onPseudoTerminals(), onNamespaces()}
+	if os.Geteuid() == 0 {
+		found = append(found, note("limits", "--rlimit nproc binds nobody: this is root"))
+	}
+	return found
 }
 
 func onProcesses() report.Finding {
@@ -54,10 +58,10 @@ func onTerminal() report.Finding {
 		return ok("terminal", "a command cannot type into your terminal (dev.tty.legacy_tiocsti is 0)")
 	case "1":
 		f := note("terminal", "a command can type into your terminal (dev.tty.legacy_tiocsti is 1)")
-		f.Fix = "sysctl -w dev.tty.legacy_tiocsti=0"
+		f.Fix = "sysctl -w dev.tty.legacy_tiocsti=0, or run with --tty pty"
 		return f
 	default:
-		return note("terminal", "a command can type into your terminal: this kernel (before Linux 6.2) has no setting against it")
+		return note("terminal", "a command can type into your terminal: this kernel (before Linux 6.2) has no setting against it; not with --tty pty or inherit")
 	}
 }
 
