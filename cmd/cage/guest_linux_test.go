@@ -51,28 +51,36 @@ func (f *field) noGroups() {
 
 // Promise: an agent whose child takes too much reads 137 from it, goes on and
 // ends with its own code; the report names the child, the limit and the peak.
+// A machine that is slow enough may hide the child, but not every time.
 func TestGuestAgentGoesOn(t *testing.T) {
 	mode := guest(t)
-	f := newField(t)
-	r := f.cage(hog(500)+`; echo $? >../code; cat /proc/self/cgroup >../group; exit 0`, "--memory-max", "256M", "--tasks-max", "100")
-	r.exits(0)
-	if t.Failed() || f.report().Resources.Group == nil {
-		t.Fatalf("it has no group: %s", &r.stderr)
+	const tries = 3
+	for range tries {
+		f := newField(t)
+		r := f.cage(hog(500)+`; echo $? >../code; cat /proc/self/cgroup >../group; exit 0`, "--memory-max", "256M", "--tasks-max", "100")
+		r.exits(0)
+		resources := f.report().Resources
+		if resources.Group == nil {
+			t.Fatalf("it has no group: %s", &r.stderr)
+		}
+		if code := strings.TrimSpace(f.read("../code")); code != "137" {
+			t.Errorf("the child ended with %s", code)
+		}
+		f.wants("status=ok", "resources.mode="+mode, "resources.memory_max=268435456", "resources.tasks_max=100", "resources.cpu_weight=null",
+			"resources.oom_kills=1", "resources.oom_limit=own", "resources.oom_group=null", "resources.tasks_refused=0", "lifetime.proved=true")
+		if !strings.Contains(f.read("../group"), *resources.Group) {
+			t.Errorf("the group is %s, the command was in %s", *resources.Group, f.read("../group"))
+		}
+		r.says("1 process was killed by the run's limit of 256 MiB")
+		f.noGroups()
+		if len(resources.Killed) == 1 {
+			if resources.Killed[0].Name != "perl" {
+				t.Errorf("killed: %+v", resources.Killed)
+			}
+			return
+		}
 	}
-	if code := strings.TrimSpace(f.read("../code")); code != "137" {
-		t.Errorf("the child ended with %s", code)
-	}
-	f.wants("status=ok", "resources.mode="+mode, "resources.memory_max=268435456", "resources.tasks_max=100", "resources.cpu_weight=null",
-		"resources.oom_kills=1", "resources.oom_limit=own", "resources.oom_group=null", "resources.tasks_refused=0", "lifetime.proved=true")
-	resources := f.report().Resources
-	if len(resources.Killed) != 1 || resources.Killed[0].Name != "perl" {
-		t.Errorf("killed: %+v", resources.Killed)
-	}
-	if !strings.Contains(f.read("../group"), *resources.Group) {
-		t.Errorf("the group is %s, the command was in %s", *resources.Group, f.read("../group"))
-	}
-	r.says("1 process was killed by the run's limit of 256 MiB: ")
-	f.noGroups()
+	t.Errorf("in %d runs nobody is named", tries)
 }
 
 // Promise: a command that dies itself by its limit says so, and one that meets
