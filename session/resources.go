@@ -121,7 +121,9 @@ func (s *session) startConfined(ctx context.Context, command spawn.Command) (*sp
 		s.noteGroup()
 		return run, nil
 	}
-	s.dropGroup(ctx)
+	if s.dropGroup(ctx).Kills > 0 && errors.Is(err, spawn.ErrNeverStarted) {
+		return nil, fmt.Errorf("the limit of memory is too small to start anything: %w", err)
+	}
 	var none *scope.Unavailable
 	if !errors.As(err, &none) && !errors.Is(err, spawn.ErrUnproved) {
 		return nil, err
@@ -140,15 +142,17 @@ func (s *session) startConfined(ctx context.Context, command spawn.Command) (*sp
 	return s.Stage.Start(s.reaper, command)
 }
 
-// dropGroup removes a group in which nothing has run.
-func (s *session) dropGroup(ctx context.Context) {
+// dropGroup ends what is left in the group, and removes it.
+func (s *session) dropGroup(ctx context.Context) scope.Usage {
 	if s.group == nil {
-		return
+		return scope.Usage{}
 	}
-	if _, err := s.group.End(ctx); err != nil {
-		s.log.WatchError(fmt.Errorf("remove the control group of the run: %w", err))
+	usage, err := s.group.End(ctx)
+	if err != nil {
+		s.log.WatchError(fmt.Errorf("end the control group of the run: %w", err))
 	}
 	s.group = nil
+	return usage
 }
 
 // noteGroup takes what the run may have into the report.
@@ -182,18 +186,12 @@ func (s *session) killGroup() {
 	}
 }
 
-// endGroup ends what is left in the group, and takes what happened in it into
-// the report.
+// endGroup ends the group, and takes what happened in it into the report.
 func (s *session) endGroup(ctx context.Context) {
 	if s.group == nil {
 		return
 	}
-	usage, err := s.group.End(ctx)
-	s.group = nil
-	if err != nil {
-		s.log.WatchError(fmt.Errorf("end the control group of the run: %w", err))
-	}
-	r := &s.resources
+	usage, r := s.dropGroup(ctx), &s.resources
 	r.OOMKills, r.MemoryPeak, r.TasksRefused = usage.Kills, usage.Peak, usage.Refused
 	if usage.Limit != "" {
 		limit := string(usage.Limit)

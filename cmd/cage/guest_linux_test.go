@@ -92,6 +92,14 @@ func TestGuestCommandDies(t *testing.T) {
 	r := f.cage("exec "+hog(120), "--memory-max", "48M", "--lifetime", "run")
 	r.exits(137)
 	f.wants("status=ok", "command_signal=SIGKILL", "resources.oom_kills=1", "resources.oom_limit=own")
+	r = f.cage(": >../ran", "--memory-max", "4K")
+	<-r.over
+	if doc := f.report(); doc.Resources.OOMKills == 0 && (doc.RuntimeError == nil || !strings.Contains(*doc.RuntimeError, "too small to start anything")) {
+		t.Errorf("with one page: %s", &r.stderr)
+	}
+	if _, err := os.Lstat(f.path("../ran")); err == nil {
+		t.Error("the command ran in one page")
+	}
 	r, foreign := f.besides(`for i in $(seq 30); do sleep 100 & done; exit 0`, "--tasks-max", "12", "--scope", "require")
 	<-r.over
 	f.untouched(foreign)
