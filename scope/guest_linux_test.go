@@ -372,6 +372,8 @@ func TestGuestEarlyEnd(t *testing.T) {
 		timer.Stop()
 		if err == nil {
 			ended(t, g)
+		} else if !errors.Is(err, ErrEnded) {
+			t.Errorf("after %d steps: %v", step, err) // would be taken for a lack of the machine
 		}
 		if started, code := strings.Contains(h.output.String(), "started"), h.ProcessState.ExitCode(); started != (code == 9) && h.ProcessState.String() != "signal: terminated" {
 			t.Errorf("after %d steps: started %t, %v, %v", step, started, h.ProcessState, err)

@@ -157,7 +157,8 @@ func (p *Plan) Close() {
 // Place makes the group and moves a process into it, which must stand still
 // until its limits are proved from within. It returns a group only where they
 // read back from here. Where one way does not hold, the other is gone; where
-// none does, the process has been ended, or is the caller's to end.
+// none does, an *Unavailable says why, and the process has been ended, or is the
+// caller's to end. One that was ended by somebody else is ErrEnded.
 func (p *Plan) Place(ctx context.Context, id proc.ID) (*Group, error) {
 	if p.manager != nil {
 		n, err := p.manager.start(ctx, p.name, id.PID, p.bounds)
@@ -169,8 +170,11 @@ func (p *Plan) Place(ctx context.Context, id proc.ID) (*Group, error) {
 			return g.watched(), nil
 		}
 		p.refused = append(p.refused, fmt.Errorf("no scope: %w", err))
-		p.directly()
 		defer p.discard(ctx, n, id)
+		if !id.Alive() {
+			return nil, ErrEnded // by no lack of this machine
+		}
+		p.directly()
 	}
 	if p.parent != "" {
 		g, err := p.beside(id)
@@ -178,6 +182,9 @@ func (p *Plan) Place(ctx context.Context, id proc.ID) (*Group, error) {
 			return g.watched(), nil
 		}
 		p.refused = append(p.refused, fmt.Errorf("no group without it: %w", err))
+	}
+	if !id.Alive() {
+		return nil, ErrEnded
 	}
 	return nil, p.refusal()
 }
