@@ -121,8 +121,9 @@ func (s *session) startConfined(ctx context.Context, command spawn.Command) (*sp
 		s.noteGroup()
 		return run, nil
 	}
-	if s.dropGroup(ctx).Kills > 0 && errors.Is(err, spawn.ErrNeverStarted) {
-		return nil, fmt.Errorf("the limit of memory is too small to start anything: %w", err)
+	kills := s.dropGroup(ctx).Kills
+	if errors.Is(err, spawn.ErrNeverStarted) {
+		return nil, s.neverStarted(kills, err)
 	}
 	var none *scope.Unavailable
 	if !errors.As(err, &none) && !errors.Is(err, spawn.ErrUnproved) {
@@ -140,6 +141,19 @@ func (s *session) startConfined(ctx context.Context, command spawn.Command) (*sp
 	s.place = nil
 	command.Confine = s.confine(ctx)
 	return s.Stage.Start(s.reaper, command)
+}
+
+// neverStarted says what may have ended the process that was to become the
+// command. The group can be gone before its counters are read.
+func (s *session) neverStarted(kills uint64, err error) error {
+	switch {
+	case kills > 0:
+		return fmt.Errorf("the limit of memory is too small to start anything: %w", err)
+	case s.Resources.Limits.Memory.IsSet():
+		return fmt.Errorf("somebody ended it, or the limit of memory is too small to start anything: %w", err)
+	default:
+		return err
+	}
 }
 
 // dropGroup ends what is left in the group, and removes it.
