@@ -20,6 +20,8 @@ import (
 
 	"cage/internal/anchors"
 	"cage/internal/gitrepo"
+	"cage/internal/physical"
+	"cage/internal/program"
 	"cage/report"
 	"cage/rules"
 )
@@ -122,11 +124,11 @@ func open(ctx context.Context, o Options, scope report.CheckScope) (*checker, er
 	if err != nil {
 		return nil, refusal(codeRoot, "make the directories above readable", err)
 	}
-	git, err := gitrepo.FindGit(o.SearchPath, outside)
+	git, err := program.Find("git", o.SearchPath, outside)
 	if err != nil {
 		return nil, refusal(codeGit, "install git, or have PATH lead to one outside the repository", err)
 	}
-	if c.repo, err = gitrepo.DiscoverCalled(ctx, gitrepo.Exec, git, c.Dir); err != nil {
+	if c.repo, err = gitrepo.DiscoverCalled(ctx, program.Exec, git, c.Dir); err != nil {
 		return nil, err
 	}
 	config, err := c.repo.Config(ctx)
@@ -168,7 +170,7 @@ func (c *checker) narrow() error {
 		if !filepath.IsAbs(abs) {
 			abs = c.Dir + "/" + path
 		}
-		abs, err := physical(abs)
+		abs, err := placed(abs)
 		if err != nil {
 			return err
 		}
@@ -182,16 +184,16 @@ func (c *checker) narrow() error {
 	return nil
 }
 
-// physical returns a path without links in the directories that lead to it. Its
+// placed returns a path without links in the directories that lead to it. Its
 // last name is kept: git records a link as itself.
-func physical(path string) (string, error) {
+func placed(path string) (string, error) {
 	path = strings.TrimRight(path, "/")
 	dir, name := path[:strings.LastIndexByte(path, '/')+1], path[strings.LastIndexByte(path, '/')+1:]
 	switch name {
 	case "", ".", "..":
 		dir, name = path+"/", ""
 	}
-	dir, err := gitrepo.Physical(dir)
+	dir, err := physical.Path(dir)
 	if err != nil {
 		return "", unclearPath(path, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"cage/internal/anchors"
 	"cage/internal/gitrepo"
+	"cage/internal/physical"
 	"cage/report"
 	"cage/rules"
 )
@@ -168,7 +169,7 @@ func Edit(ctx context.Context, o Options, files []string) (*report.Check, error)
 func (c *checker) otherRoots(files []string) []string {
 	var tops []string
 	for _, file := range files {
-		target, err := gitrepo.Physical(file)
+		target, err := physical.Path(file)
 		if err != nil {
 			continue // edit has refused it
 		}
@@ -235,11 +236,11 @@ func (c *checker) edit(ctx context.Context, files []string) error {
 func (c *checker) meant(file string) ([]rules.Path, error) {
 	var places []rules.Path
 	for _, spelled := range []string{file, filepath.Clean(file)} {
-		named, err := physical(spelled)
+		named, err := placed(spelled)
 		if err != nil {
 			return nil, err
 		}
-		target, err := gitrepo.Physical(spelled)
+		target, err := physical.Path(spelled)
 		if err != nil {
 			return nil, unclearPath(spelled, err)
 		}

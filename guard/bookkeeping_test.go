@@ -11,6 +11,7 @@ import (
 
 	"cage/internal/gitrepo"
 	"cage/internal/kept"
+	"cage/internal/program"
 	"cage/rules"
 	"cage/snapshot"
 )
@@ -41,7 +42,7 @@ func newRig(t *testing.T) *rig {
 	if out, err := exec.Command(git, "-C", dir, "init", "-q", "--template=").CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v %s", err, out)
 	}
-	found, err := gitrepo.Discover(ctx, gitrepo.Exec, git, dir)
+	found, err := gitrepo.Discover(ctx, program.Exec, git, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"cage/internal/anchors"
 	"cage/internal/gitrepo"
 	"cage/internal/proc"
+	"cage/internal/program"
 	"cage/report"
 	"cage/rules"
 )
@@ -37,11 +38,11 @@ func (g *ground) close() {
 const helperOutput = 64 << 20
 
 // runHelper runs git through the one place that waits for children.
-func (g *ground) runHelper(ctx context.Context, c gitrepo.Call) (gitrepo.Result, error) {
+func (g *ground) runHelper(ctx context.Context, c program.Call) (program.Result, error) {
 	out, err := g.reaper.Run(ctx, proc.Helper{
 		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Input: c.Stdin, MaxOutput: helperOutput,
 	})
-	return gitrepo.Result{Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.Exit.Status()}, err
+	return program.Result{Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.Exit.Status()}, err
 }
 
 // survey finds the root and the git directories of dir. Outside git means that
@@ -68,7 +69,7 @@ func (g *ground) survey(ctx context.Context, dir, searchPath string) error {
 
 func (g *ground) surveyGit(ctx context.Context, dir, dotGit, searchPath string) error {
 	top := filepath.Dir(dotGit)
-	binary, err := gitrepo.FindGit(searchPath, top)
+	binary, err := program.Find("git", searchPath, top)
 	if err != nil {
 		return refusal(codeGit, "install git, or put it into PATH outside "+report.Quote(top), err)
 	}

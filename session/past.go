@@ -7,7 +7,7 @@ import (
 	"io"
 	"path/filepath"
 
-	"cage/internal/gitrepo"
+	"cage/internal/program"
 	"cage/journal"
 	"cage/report"
 	"cage/rules"
@@ -43,8 +43,8 @@ func OpenPast(ctx context.Context, env []string, messages io.Writer) (*Past, err
 func (p *Past) Spare(session string) string { return refuge(p.Temp, session) }
 
 // Git returns the git to ask, and what runs it. An error is a *Refusal.
-func (p *Past) Git() (binary string, run gitrepo.Runner, err error) {
-	binary, err = gitrepo.FindGit(variables(p.session.Env)["PATH"], p.Layout.Root)
+func (p *Past) Git() (binary string, run program.Runner, err error) {
+	binary, err = program.Find("git", variables(p.session.Env)["PATH"], p.Layout.Root)
 	if err != nil {
 		return "", nil, refusal(codeGit, "install git, or put it into PATH outside "+report.Quote(p.Layout.Root), err)
 	}

@@ -3,6 +3,8 @@ package gitrepo
 import (
 	"context"
 	"testing"
+
+	"cage/internal/program"
 )
 
 // BenchmarkStart is what a session asks before its command runs; the figure
@@ -22,19 +24,19 @@ func BenchmarkStart(b *testing.B) {
 	repo := discover(b, r)
 	b.Run("floor", func(b *testing.B) {
 		for b.Loop() {
-			_, err := Exec(ctx, Call{Path: binary, Args: []string{"version"}, Env: repo.env, Dir: r})
+			_, err := program.Exec(ctx, program.Call{Path: binary, Args: []string{"version"}, Env: repo.env, Dir: r})
 			fail(err)
 		}
 	})
 	b.Run("discover", func(b *testing.B) {
 		for b.Loop() {
-			_, err := Discover(ctx, Exec, binary, r)
+			_, err := Discover(ctx, program.Exec, binary, r)
 			fail(err)
 		}
 	})
 	b.Run("discover and config", func(b *testing.B) {
 		for b.Loop() {
-			found, err := Discover(ctx, Exec, binary, r)
+			found, err := Discover(ctx, program.Exec, binary, r)
 			fail(err)
 			_, err = found.Config(ctx)
 			fail(err)

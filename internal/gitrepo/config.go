@@ -8,6 +8,8 @@ import (
 	"os/user"
 	"slices"
 	"strings"
+
+	"cage/internal/physical"
 )
 
 // Config says where git's configuration of a repository comes from. It holds
@@ -85,7 +87,7 @@ func (r *Repo) sort(listing []byte) (*Config, error) {
 			// What is relative is relative to the file that says it, by the
 			// name that git opened it under.
 			named := join(file[:strings.LastIndexByte(file, '/')], r.home(setting.Value))
-			target, links, err := resolve(named)
+			target, links, err := physical.Way(named)
 			if err != nil {
 				return nil, fmt.Errorf("%s of %q: %w", setting.Key, file, err)
 			}
@@ -95,7 +97,7 @@ func (r *Repo) sort(listing []byte) (*Config, error) {
 	slices.Sort(config.Includes)
 	config.Includes = slices.Compact(config.Includes)
 	var err error
-	_, config.HooksLinks, err = resolve(hooks)
+	_, config.HooksLinks, err = physical.Way(hooks)
 	return config, err
 }
 

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"cage/internal/program"
 )
 
 // place is where Discover is asked and what it has to answer.
@@ -143,7 +144,7 @@ func TestDiscoverLayouts(t *testing.T) {
 			want.hooks = or(want.hooks, want.commonDir+"/hooks")
 			want.format = or(want.format, SHA1)
 			for _, version := range []string{"this git", "an old git"} {
-				run := Exec
+				run := program.Exec
 				if version == "an old git" {
 					run = oldGit
 				}
@@ -174,7 +175,7 @@ func or(s, other string) string {
 
 // oldGit answers as a git before 2.25 does: options of rev-parse that it does
 // not know are printed.
-func oldGit(ctx context.Context, c Call) (Result, error) {
+func oldGit(ctx context.Context, c program.Call) (program.Result, error) {
 	var echo strings.Builder
 	args := slices.DeleteFunc(slices.Clone(c.Args), func(arg string) bool {
 		unknown := arg == "--path-format=absolute" || arg == "--show-object-format"
@@ -184,7 +185,7 @@ func oldGit(ctx context.Context, c Call) (Result, error) {
 		return unknown
 	})
 	c.Args = args
-	result, err := Exec(ctx, c)
+	result, err := program.Exec(ctx, c)
 	result.Stdout = append(result.Stdout, echo.String()...)
 	return result, err
 }
@@ -224,7 +225,7 @@ func TestDiscoverRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			alone(t)
 			dir := refusal.build(t, physicalTemp(t))
-			_, err := Discover(context.Background(), Exec, realGit(t), dir)
+			_, err := Discover(context.Background(), program.Exec, realGit(t), dir)
 			var refused *Error
 			if !errors.As(err, &refused) || !strings.Contains(refused.Words, refusal.words) {
 				t.Fatalf("%v, want git's words %q", err, refusal.words)
@@ -239,9 +240,9 @@ func TestDiscoverRefusals(t *testing.T) {
 func TestDiscoverDubiousOwnership(t *testing.T) {
 	alone(t)
 	r := initRepo(t, physicalTemp(t))
-	other := func(ctx context.Context, c Call) (Result, error) {
+	other := func(ctx context.Context, c program.Call) (program.Result, error) {
 		c.Env = append(c.Env, "GIT_TEST_ASSUME_DIFFERENT_OWNER=1")
-		return Exec(ctx, c)
+		return program.Exec(ctx, c)
 	}
 	_, err := Discover(context.Background(), other, realGit(t), r)
 	var refused *Error
@@ -255,35 +256,9 @@ func TestDiscoverDubiousOwnership(t *testing.T) {
 }
 
 func TestDiscoverWithoutGit(t *testing.T) {
-	_, err := Discover(context.Background(), Exec, filepath.Join(t.TempDir(), "git"), t.TempDir())
+	_, err := Discover(context.Background(), program.Exec, filepath.Join(t.TempDir(), "git"), t.TempDir())
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v, want a missing program", err)
-	}
-}
-
-func TestExecEndsWithTheContext(t *testing.T) {
-	sleep, err := exec.LookPath("sleep")
-	if err != nil {
-		t.Skip("no sleep here")
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := Exec(ctx, Call{Path: sleep, Args: []string{"600"}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want the end of the context", err)
-	}
-}
-
-func TestExecReportsASignal(t *testing.T) {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("no sh here")
-	}
-	if _, err := Exec(context.Background(), Call{Path: sh, Args: []string{"-c", "kill -9 $$"}}); err == nil {
-		t.Error("a killed process gave no error")
-	}
-	result, err := Exec(context.Background(), Call{Path: sh, Args: []string{"-c", "cat; echo no >&2; exit 7"}, Stdin: []byte("in")})
-	if err != nil || result.ExitCode != 7 || string(result.Stdout) != "in" || string(result.Stderr) != "no\n" {
-		t.Errorf("%+v, %v", result, err)
 	}
 }
 
@@ -312,14 +287,5 @@ func TestEnvironmentHoldsNothingLocal(t *testing.T) {
 		if !slices.Contains(kept, entry) {
 			t.Errorf("%s does not reach git", entry)
 		}
-	}
-}
-
-func TestWordsAreOneHarmlessLine(t *testing.T) {
-	if got := words([]byte("fatal: a\x1b[31mb\xff\n\n\thint: c\n")); got != "fatal: a?[31mb\uFFFD hint: c" {
-		t.Errorf("%q", got)
-	}
-	if got := words([]byte(strings.Repeat("x", 1<<20))); len(got) > maxWords {
-		t.Errorf("%d bytes", len(got))
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"cage/internal/program"
 )
 
 // Wherever a setting stands that includes a file or moves the hooks, it is
@@ -44,9 +46,9 @@ func TestFoundAnswersAsTheRepositoryDoes(t *testing.T) {
 			git(t, p.dir, "config", "extensions.worktreeConfig", "true")
 			c.change(t, p)
 			calls := 0
-			count := func(ctx context.Context, c Call) (Result, error) {
+			count := func(ctx context.Context, c program.Call) (program.Result, error) {
 				calls++
-				return Exec(ctx, c)
+				return program.Exec(ctx, c)
 			}
 			ctx := context.Background()
 			found, err := Discover(ctx, count, realGit(t), p.dir)

@@ -8,7 +8,7 @@
 // credential helpers, transports) and that none writes: index, references and
 // objects stay as they are. Every question is plumbing, asked with paths taken
 // literally and with an environment of the package's own making. Processes are
-// started only through the Runner that the caller gives.
+// started only through the program.Runner that the caller gives.
 //
 // It does not defend against a forged object store: whoever may write into the
 // git directory can place an object under a name that its content does not
@@ -21,6 +21,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"cage/internal/physical"
+	"cage/internal/program"
 )
 
 // Object formats as git names them.
@@ -49,7 +52,7 @@ type Repo struct {
 	// Git is the git binary that answers.
 	Git string
 
-	run Runner
+	run program.Runner
 	env []string
 	// cameBy says that HEAD's log counts from the byte logged on.
 	cameBy bool
@@ -61,14 +64,14 @@ type Repo struct {
 // user are read, and nothing else about the answer. Where git refuses
 // (ownership, broken configuration, a bare repository, a place inside a git
 // directory, no repository at all) the error is an *Error with git's own words.
-func Discover(ctx context.Context, run Runner, git, dir string) (*Found, error) {
+func Discover(ctx context.Context, run program.Runner, git, dir string) (*Found, error) {
 	return asker{run: run, git: git, dir: dir, env: cleanEnv(os.Environ()), refs: true}.discover(ctx)
 }
 
 // DiscoverCalled is Discover for a program that git may have called itself, as
 // it calls hooks: which repository, which work tree, which index and which
 // objects are meant is what the caller's environment says of them.
-func DiscoverCalled(ctx context.Context, run Runner, git, dir string) (*Found, error) {
+func DiscoverCalled(ctx context.Context, run program.Runner, git, dir string) (*Found, error) {
 	asker := asker{run: run, git: git, dir: dir, env: cleanEnv(os.Environ())}
 	var kept []string
 	for _, name := range []string{"GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
@@ -104,7 +107,7 @@ func (a asker) discover(ctx context.Context) (*Found, error) {
 	}
 	repo := &Repo{ObjectFormat: said.layout[4], Git: a.git, run: a.run}
 	for i, to := range []*string{&repo.Root, &repo.GitDir, &repo.CommonDir, &repo.HooksDir} {
-		if *to, _, err = resolve(said.layout[i]); err != nil {
+		if *to, err = physical.Path(said.layout[i]); err != nil {
 			return nil, fmt.Errorf("find the repository of %q: %w", a.dir, err)
 		}
 	}
@@ -136,7 +139,7 @@ func questions() [5][]string {
 
 // asker asks git rev-parse before the repository is known.
 type asker struct {
-	run      Runner
+	run      program.Runner
 	git, dir string
 	env      []string
 	// refs has the references told too, which takes its time where there are many.
@@ -171,7 +174,7 @@ func (a asker) oneByOne(ctx context.Context) (said, error) {
 }
 
 // ask runs one git rev-parse in dir.
-func (a asker) ask(ctx context.Context, dir string, args ...string) (Result, error) {
+func (a asker) ask(ctx context.Context, dir string, args ...string) (program.Result, error) {
 	return query{
 		run: a.run, git: a.git, dir: dir, env: a.env,
 		// No override of core.hooksPath: it would be the answer.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"cage/internal/program"
 )
 
 // alone gives the test a home of its own and takes away what the caller's
@@ -43,7 +45,7 @@ func physicalTemp(t testing.TB) string {
 // realGit returns the git of this machine.
 func realGit(t testing.TB) string {
 	t.Helper()
-	git, err := FindGit(os.Getenv("PATH"), "")
+	git, err := program.Find("git", os.Getenv("PATH"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +120,7 @@ func commit(t testing.TB, dir string) string {
 // discover is Discover with the machine's git and a plain Runner.
 func discover(t testing.TB, dir string) *Repo {
 	t.Helper()
-	found, err := Discover(context.Background(), Exec, realGit(t), dir)
+	found, err := Discover(context.Background(), program.Exec, realGit(t), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

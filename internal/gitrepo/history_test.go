@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"cage/internal/program"
 )
 
 // startRefs is StartRefs that must work.
@@ -268,11 +270,11 @@ func TestReachedEndsWithTheContext(t *testing.T) {
 	commit(t, r)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	stop := func(ctx context.Context, c Call) (Result, error) {
+	stop := func(ctx context.Context, c program.Call) (program.Result, error) {
 		if strings.Contains(strings.Join(c.Args, " "), "rev-list") {
 			cancel()
 		}
-		return Exec(ctx, c)
+		return program.Exec(ctx, c)
 	}
 	found, err := Discover(context.Background(), stop, realGit(t), r)
 	if err != nil {

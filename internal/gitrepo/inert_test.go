@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cage/internal/program"
 )
 
 // TestNothingConfiguredRuns plants every program that a repository can make
@@ -66,7 +68,7 @@ func TestNothingConfiguredRuns(t *testing.T) {
 	t.Setenv("GIT_TRACE", markers+"/trace")
 
 	// The planted programs do run where git is asked carelessly.
-	careless, err := Exec(context.Background(), Call{Path: realGit(t), Dir: r, Env: os.Environ(), Args: []string{"status"}})
+	careless, err := program.Exec(context.Background(), program.Call{Path: realGit(t), Dir: r, Env: os.Environ(), Args: []string{"status"}})
 	if err != nil {
 		t.Fatal(err)
 	}

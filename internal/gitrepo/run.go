@@ -1,65 +1,12 @@
 package gitrepo
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os/exec"
-	"strconv"
 	"strings"
-	"time"
+
+	"cage/internal/program"
 )
-
-// Call is one process to run.
-type Call struct {
-	// Path is the absolute path of the program.
-	Path string
-	// Args are its arguments, without the program's own name.
-	Args []string
-	// Env is its whole environment.
-	Env []string
-	// Dir is its working directory.
-	Dir string
-	// Stdin is all it can read on its standard input.
-	Stdin []byte
-}
-
-// Result is what a process that ended by itself left.
-type Result struct {
-	Stdout, Stderr []byte
-	ExitCode       int
-}
-
-// Runner runs one process and waits for it. An error means that it was not
-// started or did not end by itself; an exit code other than 0 is no error.
-// A Runner ends the process when ctx ends, and may be called by several
-// goroutines.
-type Runner func(ctx context.Context, c Call) (Result, error)
-
-// pipesAfterDeath is how long Exec waits for whoever inherited the pipes of a
-// process that has ended.
-const pipesAfterDeath = time.Second
-
-// Exec is the Runner for programs that have no reaper of their own: it waits
-// through os/exec, which must not stand beside a wait for any child.
-func Exec(ctx context.Context, c Call) (Result, error) {
-	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = c.Env, c.Dir, pipesAfterDeath
-	cmd.Stdin = bytes.NewReader(c.Stdin)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return Result{}, fmt.Errorf("run %s: %w", c.Path, ctx.Err())
-	case errors.As(err, &exit) && exit.Exited():
-	case err != nil:
-		return Result{}, fmt.Errorf("run %s: %w", c.Path, err)
-	}
-	return Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), ExitCode: cmd.ProcessState.ExitCode()}, nil
-}
 
 // Error is git's refusal to answer.
 type Error struct {
@@ -88,7 +35,7 @@ func (e *Error) Is(target error) bool {
 
 // query is one call of git.
 type query struct {
-	run      Runner
+	run      program.Runner
 	git, dir string
 	env      []string
 	args     []string
@@ -102,13 +49,13 @@ func (q query) output(ctx context.Context) ([]byte, error) {
 }
 
 // result returns what a call that succeeded left.
-func (q query) result(ctx context.Context) (Result, error) {
-	result, err := q.run(ctx, Call{Path: q.git, Args: q.args, Env: q.env, Dir: q.dir, Stdin: q.stdin})
+func (q query) result(ctx context.Context) (program.Result, error) {
+	result, err := q.run(ctx, program.Call{Path: q.git, Args: q.args, Env: q.env, Dir: q.dir, Stdin: q.stdin})
 	if err != nil {
-		return Result{}, err
+		return program.Result{}, err
 	}
 	if result.ExitCode != 0 {
-		return Result{}, &Error{Command: command(q.args), ExitCode: result.ExitCode, Words: words(result.Stderr)}
+		return program.Result{}, &Error{Command: command(q.args), ExitCode: result.ExitCode, Words: program.Words(result.Stderr)}
 	}
 	return result, nil
 }
@@ -124,23 +71,6 @@ func command(args []string) string {
 		}
 	}
 	return ""
-}
-
-// maxWords bounds, in bytes, what of git's own words goes into an error.
-const maxWords = 600
-
-// words makes one harmless line of what git wrote to its standard error.
-func words(stderr []byte) string {
-	line := strings.Join(strings.Fields(string(stderr[:min(len(stderr), maxWords)])), " ")
-	var clean strings.Builder
-	for _, r := range line {
-		if strconv.IsPrint(r) {
-			clean.WriteRune(r)
-		} else {
-			clean.WriteByte('?')
-		}
-	}
-	return clean.String()
 }
 
 // cleanEnv returns the environment that git is asked in: environ without

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"cage/internal/program"
 )
 
 // oddNames are names that a careless call of git takes for something else.
@@ -195,7 +197,7 @@ func TestHeldInAConflict(t *testing.T) {
 // cherryPick picks a commit that does not apply.
 func cherryPick(t *testing.T, dir, name string) {
 	t.Helper()
-	result, err := Exec(context.Background(), Call{Path: realGit(t), Dir: dir, Env: append(os.Environ(),
+	result, err := program.Exec(context.Background(), program.Call{Path: realGit(t), Dir: dir, Env: append(os.Environ(),
 		"GIT_COMMITTER_NAME=T", "GIT_COMMITTER_EMAIL=t@example.org"), Args: []string{"cherry-pick", name}})
 	if err != nil || result.ExitCode != 1 {
 		t.Fatalf("%+v, %v: no conflict", result, err)
@@ -212,7 +214,7 @@ func TestStartRefs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := Discover(context.Background(), Exec, realGit(t), r)
+		found, err := Discover(context.Background(), program.Exec, realGit(t), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +272,7 @@ func TestScopesCoverEveryPath(t *testing.T) {
 			t.Errorf("%s: %d scopes, want %d", name, len(got), c.few)
 		}
 		for _, path := range c.paths {
-			if len(got) > 0 && !slices.ContainsFunc(got, func(scope string) bool { return within(path, scope) }) {
+			if len(got) > 0 && !slices.ContainsFunc(got, func(scope string) bool { return strings.HasPrefix(path+"/", scope+"/") }) {
 				t.Errorf("%s: %q is not covered", name, path)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cage/internal/gitrepo"
+	"cage/internal/program"
 	"cage/rules"
 	"cage/spawn"
 )
@@ -95,11 +96,11 @@ func newScene(t *testing.T, name, temp string) *scene {
 
 func (s *scene) judge() Judge {
 	s.t.Helper()
-	git, err := gitrepo.FindGit(os.Getenv("PATH"), "")
+	git, err := program.Find("git", os.Getenv("PATH"), "")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	found, err := gitrepo.Discover(s.t.Context(), gitrepo.Exec, git, s.repo)
+	found, err := gitrepo.Discover(s.t.Context(), program.Exec, git, s.repo)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cage/internal/gitrepo"
+	"cage/internal/program"
 	"cage/internal/safefile"
 	"cage/rules"
 )
@@ -29,7 +30,7 @@ type Note struct {
 // paths now, as git spells it. Where that is not what the session protected, or
 // a version cannot be shown, a note says so. Both sides are copied for it into
 // a folder below temp that nobody else can enter; it is removed again.
-func (d *Desk) Patch(ctx context.Context, run gitrepo.Runner, git, temp string, s *Session, versions []Version) (patch []byte, notes []Note, err error) {
+func (d *Desk) Patch(ctx context.Context, run program.Runner, git, temp string, s *Session, versions []Version) (patch []byte, notes []Note, err error) {
 	work, err := os.MkdirTemp(temp, "gantry-cage-review-*") // mode 0700
 	if err != nil {
 		return nil, nil, err

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"cage/internal/gitrepo"
 	"cage/internal/kept"
+	"cage/internal/program"
 	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
@@ -397,7 +397,7 @@ func TestPatch(t *testing.T) {
 	s.write(".env", "mine")
 	session, _ := s.last()
 	temp := t.TempDir()
-	patch, notes, err := s.desk.Patch(context.Background(), gitrepo.Exec, git, temp, session, session.Newest())
+	patch, notes, err := s.desk.Patch(context.Background(), program.Exec, git, temp, session, session.Newest())
 	s.must(err)
 	for _, want := range []string{
 		"diff --git a/.env b/.env\nold mode 100644\nnew mode 100755\n", "-mine\n", "+A=2\n", "+++ b/.git/config\n", "new file mode 120000\n", "+/etc/passwd\n",
