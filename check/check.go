@@ -54,18 +54,9 @@ const (
 	codeHost     = "GXT_CAGE_HOST_UNUSABLE"
 )
 
-const exitRefused = 2
-
-func refusal(code, hint string, cause error) *report.Refusal {
-	return &report.Refusal{
-		Failure: report.Failure{ErrorCode: code, Message: cause.Error(), FixHints: report.List[string]{hint}, ExitCode: exitRefused},
-		Cause:   cause,
-	}
-}
-
 // NoDirectory refuses a caller whose current directory cannot be had.
 func NoDirectory(cause error) *report.Refusal {
-	return refusal(codeRoot, "change into a directory that exists and that you may enter", fmt.Errorf("find the current directory: %w", cause))
+	return report.Refuse(codeRoot, "change into a directory that exists and that you may enter", fmt.Errorf("find the current directory: %w", cause))
 }
 
 // refuse makes a Refusal of any error.
@@ -76,12 +67,12 @@ func refuse(err error) *report.Refusal {
 	case errors.As(err, &already):
 		return already
 	case errors.As(err, &invalid):
-		return refusal(string(invalid.Code), ruleHint(invalid), invalid)
+		return report.Refuse(string(invalid.Code), ruleHint(invalid), invalid)
 	case errors.Is(err, gitrepo.ErrMissing):
-		return refusal(codeMissing, "in a partial clone fetch all but large files: git fetch --refetch --filter=blob:limit=1m",
+		return report.Refuse(codeMissing, "in a partial clone fetch all but large files: git fetch --refetch --filter=blob:limit=1m",
 			fmt.Errorf("what has to be looked at is not here, and nothing is fetched: %w", err))
 	default:
-		return refusal(codeGit, gitHint(err), err)
+		return report.Refuse(codeGit, gitHint(err), err)
 	}
 }
 
@@ -118,15 +109,15 @@ func open(ctx context.Context, o Options, scope report.CheckScope) (*checker, er
 	c := &checker{Options: o, doc: report.Check{Scope: scope, Overrides: o.Overrides}}
 	var err error
 	if c.Dir, err = filepath.EvalSymlinks(o.Dir); err != nil {
-		return nil, refusal(codeRoot, "change into a directory that exists and that you may enter", err)
+		return nil, report.Refuse(codeRoot, "change into a directory that exists and that you may enter", err)
 	}
 	outside, err := repositoryAbove(c.Dir)
 	if err != nil {
-		return nil, refusal(codeRoot, "make the directories above readable", err)
+		return nil, report.Refuse(codeRoot, "make the directories above readable", err)
 	}
 	git, err := program.Find("git", o.SearchPath, outside)
 	if err != nil {
-		return nil, refusal(codeGit, "install git, or have PATH lead to one outside the repository", err)
+		return nil, report.Refuse(codeGit, "install git, or have PATH lead to one outside the repository", err)
 	}
 	if c.repo, err = gitrepo.DiscoverCalled(ctx, program.Exec, git, c.Dir); err != nil {
 		return nil, err
@@ -148,7 +139,7 @@ func open(ctx context.Context, o Options, scope report.CheckScope) (*checker, er
 func (c *checker) isGuarded() (bool, error) {
 	guarded, err := c.Guarded(c.layout)
 	if err != nil {
-		return false, refusal(codeHost, "see to what the system says above", err)
+		return false, report.Refuse(codeHost, "see to what the system says above", err)
 	}
 	return guarded, nil
 }
@@ -176,7 +167,7 @@ func (c *checker) narrow() error {
 		}
 		place := c.layout.Locate(abs)
 		if place.Anchor != rules.Root {
-			return refusal(codeInput, "name paths inside "+report.Quote(c.layout.Root),
+			return report.Refuse(codeInput, "name paths inside "+report.Quote(c.layout.Root),
 				fmt.Errorf("the path %s lies outside the repository's work tree", report.Quote(path)))
 		}
 		c.only = append(c.only, place)
@@ -201,7 +192,7 @@ func placed(path string) (string, error) {
 }
 
 func unclearPath(path string, cause error) error {
-	return refusal(codeInput, "name it in another way", fmt.Errorf("where %s leads is not clear: %w", report.Quote(path), cause))
+	return report.Refuse(codeInput, "name it in another way", fmt.Errorf("where %s leads is not clear: %w", report.Quote(path), cause))
 }
 
 // within reports whether a path is one that the check was narrowed to.
@@ -233,7 +224,7 @@ func HooksFolder(ctx context.Context, o Options) (folder string, shared bool, er
 		return "", false, refuse(err)
 	}
 	if guarded {
-		return "", false, refusal(codeActive, "install it when the session has ended", errors.New("a session guards the hooks of this repository"))
+		return "", false, report.Refuse(codeActive, "install it when the session has ended", errors.New("a session guards the hooks of this repository"))
 	}
 	place := c.layout.Locate(c.repo.HooksDir)
 	return c.repo.HooksDir, place.Anchor == rules.Outside || place.Anchor == rules.HooksDir, nil

@@ -49,7 +49,7 @@ func (c *checker) rangeOf(ctx context.Context, spelled string) error {
 			return err
 		}
 		if len(bases) == 0 {
-			return refusal(codeRevision, "write A..B to judge all commits of B that A has not; in a shallow clone, fetch more of the history first: git fetch --unshallow",
+			return report.Refuse(codeRevision, "write A..B to judge all commits of B that A has not; in a shallow clone, fetch more of the history first: git fetch --unshallow",
 				fmt.Errorf("%s and %s have no merge base", report.Quote(from), report.Quote(to)))
 		}
 	}
@@ -66,7 +66,7 @@ func (c *checker) rangeOf(ctx context.Context, spelled string) error {
 func ends(spelled string) (from, to string, symmetric bool, err error) {
 	from, to, found := strings.Cut(spelled, "..")
 	if !found || from == "" {
-		return "", "", false, refusal(codeRevision, "write A..B or A...B; for one commit C: C^..C",
+		return "", "", false, report.Refuse(codeRevision, "write A..B or A...B; for one commit C: C^..C",
 			fmt.Errorf("%s is no range that begins anywhere", report.Quote(spelled)))
 	}
 	to, symmetric = strings.CutPrefix(to, ".")
@@ -80,9 +80,9 @@ func ends(spelled string) (from, to string, symmetric bool, err error) {
 func (c *checker) cutOff(err error) error {
 	switch {
 	case errors.Is(err, gitrepo.ErrShallow):
-		return refusal(codeMissing, "fetch the history: git fetch --unshallow, or clone with the whole of it", err)
+		return report.Refuse(codeMissing, "fetch the history: git fetch --unshallow, or clone with the whole of it", err)
 	case errors.Is(err, gitrepo.ErrRevision):
-		return refusal(codeRevision, "name a commit, branch or tag that is here; one of another repository has to be fetched first", err)
+		return report.Refuse(codeRevision, "name a commit, branch or tag that is here; one of another repository has to be fetched first", err)
 	default:
 		return err
 	}
@@ -132,7 +132,7 @@ func (c *checker) updates(input io.Reader) (sent, there []string, err error) {
 	for lines.Scan() {
 		fields := strings.Split(lines.Text(), " ")
 		if len(fields) != 4 || !c.repo.IsID(fields[1]) || !c.repo.IsID(fields[3]) {
-			return nil, nil, refusal(codeInput, "call it from a pre-push hook and leave it the hook's standard input",
+			return nil, nil, report.Refuse(codeInput, "call it from a pre-push hook and leave it the hook's standard input",
 				errors.New("standard input is not what git tells a pre-push hook"))
 		}
 		if local := fields[1]; strings.Trim(local, "0") != "" {

@@ -47,7 +47,7 @@ func ReadCall(input io.Reader) (Call, error) {
 		err = json.Unmarshal(data, &call)
 	}
 	if err != nil {
-		return Call{}, refusal(codeInput, "call it from a hook of the agent and leave it the hook's standard input",
+		return Call{}, report.Refuse(codeInput, "call it from a hook of the agent and leave it the hook's standard input",
 			fmt.Errorf("standard input is not what an agent tells its hooks: %w", err))
 	}
 	return call, nil
@@ -99,7 +99,7 @@ func (c Call) edited() (files []string, edits bool, err error) {
 }
 
 func (c Call) unclear(err error) error {
-	return refusal(codeInput, "tell whoever looks after the cage that this agent calls its hooks differently",
+	return report.Refuse(codeInput, "tell whoever looks after the cage that this agent calls its hooks differently",
 		fmt.Errorf("which files the tool %s is about to change is not clear: %w", report.Quote(c.Tool), err))
 }
 

@@ -129,7 +129,7 @@ func (c *checker) earlier(ctx context.Context, s side) ([]rules.Sources, error) 
 func (c *checker) refusedRules(err error) error {
 	var invalid *rules.Error
 	if c.guarded && errors.As(err, &invalid) && invalid.Code == rules.CodeOverride {
-		return refusal(string(invalid.Code), "wait until the session that guards this root has ended, or leave it out", invalid)
+		return report.Refuse(string(invalid.Code), "wait until the session that guards this root has ended, or leave it out", invalid)
 	}
 	return err
 }

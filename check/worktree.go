@@ -112,7 +112,7 @@ func (c *checker) inWorkTree(ctx context.Context, path string, entry gitrepo.Ent
 		return gitrepo.Record{}, !entry.Sparse, nil
 	}
 	if err != nil {
-		return gitrepo.Record{}, false, refusal(codeInput, "make it readable", fmt.Errorf("look at %s: %w", report.Quote(path), err))
+		return gitrepo.Record{}, false, report.Refuse(codeInput, "make it readable", fmt.Errorf("look at %s: %w", report.Quote(path), err))
 	}
 	switch {
 	case stands == entry.Record:

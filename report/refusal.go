@@ -8,6 +8,19 @@ type Refusal struct {
 	Cause error
 }
 
+// ExitRefused is the exit code of everything that fails closed.
+const ExitRefused = 2
+
+// Refuse makes a Refusal of its cause, with a hint what to do about it.
+func Refuse(code, hint string, cause error) *Refusal {
+	return &Refusal{
+		Failure: Failure{
+			ErrorCode: code, Message: cause.Error(), FixHints: List[string]{hint}, ExitCode: ExitRefused,
+		},
+		Cause: cause,
+	}
+}
+
 func (r *Refusal) Error() string { return r.Message }
 
 func (r *Refusal) Unwrap() error { return r.Cause }

@@ -25,9 +25,6 @@ const (
 	codeInterrupted = "GXT_CAGE_INTERRUPTED"
 )
 
-// exitRefused is the exit code of everything that fails closed.
-const exitRefused = 2
-
 func refusal(code, hint string, cause error) *Refusal {
 	if scarce := scarcityHint(cause); scarce != "" {
 		hint = scarce
@@ -35,12 +32,7 @@ func refusal(code, hint string, cause error) *Refusal {
 	if hint == "" {
 		hint = plainHint(code)
 	}
-	return &Refusal{
-		Failure: report.Failure{
-			ErrorCode: code, Message: cause.Error(), FixHints: report.List[string]{hint}, ExitCode: exitRefused,
-		},
-		Cause: cause,
-	}
+	return report.Refuse(code, hint, cause)
 }
 
 // scarcityHint is what to do where the caller's limits leave the cage too

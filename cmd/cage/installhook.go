@@ -11,6 +11,9 @@ import (
 	"cage/report"
 )
 
+// codeHook is the code of a hook that cannot be installed.
+const codeHook = "GXT_CAGE_HOOK_UNUSABLE"
+
 // installHook installs the hook that runs what the other flags ask for.
 func (f *checkFlags) installHook(ctx context.Context, args []string) error {
 	if len(args) > 0 || len(f.overrides) > 0 || given(f.commits != "", f.hook.value != "", f.json, f.sarif, f.github) > 0 {
@@ -34,10 +37,7 @@ func (f *checkFlags) installHook(ctx context.Context, args []string) error {
 	}
 	done, err := githook.Install(folder, name, self, "check", order)
 	if err != nil {
-		return &report.Refusal{Failure: report.Failure{
-			ErrorCode: "GXT_CAGE_HOOK_UNUSABLE", Message: err.Error(),
-			FixHints: report.List[string]{hookHint(err, name, order)}, ExitCode: exitUsage,
-		}, Cause: err}
+		return report.Refuse(codeHook, hookHint(err, name, order), err)
 	}
 	fmt.Fprint(os.Stderr, installedText(done, self, order, shared))
 	return nil

@@ -50,7 +50,7 @@ func (r *reviewer) close() {
 }
 
 func unknown(hint, format string, args ...any) error {
-	return refuse(codeReviewUnknown, hint, fmt.Errorf(format, args...))
+	return report.Refuse(codeReviewUnknown, hint, fmt.Errorf(format, args...))
 }
 
 const listThem = "list them with: cage review"
@@ -229,9 +229,9 @@ func (r *reviewer) accept(ctx context.Context, named, path string, number int) e
 	var no *review.Error
 	switch {
 	case errors.As(err, &no) && no.Changed:
-		return refuse(codeReviewChanged, no.Hint, fmt.Errorf("%s is left as it is: %w", name, no))
+		return report.Refuse(codeReviewChanged, no.Hint, fmt.Errorf("%s is left as it is: %w", name, no))
 	case errors.As(err, &no):
-		return refuse(codeReviewUnusable, no.Hint, fmt.Errorf("this version of %s is not put back: %w", name, no))
+		return report.Refuse(codeReviewUnusable, no.Hint, fmt.Errorf("this version of %s is not put back: %w", name, no))
 	case err == nil && accepted.Already:
 		fmt.Fprintf(os.Stderr, "cage: %s is that version already\n", name)
 		return nil

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"cage/report"
 	"cage/session"
 	"cage/spawn"
 
@@ -71,13 +70,6 @@ everything it started, and a report says what happened.`
 	root.AddCommand(run, newWatch(code), newCheck(code), newSuggest(), newReview(), newDoctor(stage, code), newDemo(), newVersion(), newCompletion())
 	root.AddCommand(manual()...)
 	return root
-}
-
-// refuse is the error of a subcommand that refuses: nothing was changed.
-func refuse(code, hint string, cause error) error {
-	return &session.Refusal{Cause: cause, Failure: report.Failure{
-		ErrorCode: code, Message: cause.Error(), FixHints: report.List[string]{hint}, ExitCode: exitUsage,
-	}}
 }
 
 // asked turns positional arguments into a command line, or says what is

@@ -102,7 +102,7 @@ func unwritten(err error) error {
 	default:
 		return err
 	}
-	return refuse(codeSuggestExists, hint, err)
+	return report.Refuse(codeSuggestExists, hint, err)
 }
 
 // suggestions is the document of a proposal.
