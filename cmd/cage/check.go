@@ -99,7 +99,7 @@ func (f *checkFlags) run(ctx context.Context, args []string) (int, error) {
 		doc, err = f.judge(ctx, o)
 	}
 	if err != nil {
-		f.printFailure(err)
+		printRefusal(f.json, err)
 		return 0, err
 	}
 	return doc.ExitCode, f.print(doc)
@@ -114,17 +114,6 @@ func (f *checkFlags) contradiction() error {
 		return usage("check takes one of --json, --sarif, --github and --hook; see cage check --help")
 	}
 	return nil
-}
-
-// given counts the orders that were given.
-func given(orders ...bool) int {
-	n := 0
-	for _, order := range orders {
-		if order {
-			n++
-		}
-	}
-	return n
 }
 
 func (f *checkFlags) judge(ctx context.Context, o check.Options) (*report.Check, error) {
@@ -151,8 +140,11 @@ func (f *checkFlags) options(args []string) (check.Options, error) {
 	return o, nil
 }
 
-// answerAgent judges what an agent is about to do. To agents only the exit code
-// 2 is a no, and what they read is a line on stderr.
+// exitStop is what agents take for a no, and nothing else.
+const exitStop = 2
+
+// answerAgent judges what an agent is about to do. What agents read is a line on
+// stderr.
 func (f *checkFlags) answerAgent(ctx context.Context, o check.Options, err error) (int, error) {
 	var call check.Call
 	var doc *report.Check
@@ -169,10 +161,10 @@ func (f *checkFlags) answerAgent(ctx context.Context, o check.Options, err error
 	if err != nil {
 		var refusal *report.Refusal
 		if !errors.As(err, &refusal) {
-			return exitUsage, err
+			return exitStop, err
 		}
 		fmt.Fprint(os.Stderr, refusal.OneLine())
-		return exitUsage, nil
+		return exitStop, nil
 	}
 	if doc.ExitCode == report.ExitClean {
 		return 0, nil
@@ -181,7 +173,7 @@ func (f *checkFlags) answerAgent(ctx context.Context, o check.Options, err error
 	if call.Continued {
 		return 0, nil // told once that turn already; a second no would never end
 	}
-	return exitUsage, nil
+	return exitStop, nil
 }
 
 func (f *checkFlags) print(doc *report.Check) error {
@@ -192,38 +184,13 @@ func (f *checkFlags) print(doc *report.Check) error {
 		_, err := os.Stdout.WriteString(doc.Annotations())
 		return err
 	case f.sarif:
-		fmt.Fprint(os.Stderr, doc.Summary(colours()))
+		fmt.Fprint(os.Stderr, doc.Summary(colours(os.Stderr)))
 		return printWith(doc.SARIF)
 	case f.json:
-		fmt.Fprint(os.Stderr, doc.Summary(colours()))
+		fmt.Fprint(os.Stderr, doc.Summary(colours(os.Stderr)))
 		return printDocument(doc)
 	default:
-		fmt.Fprint(os.Stderr, doc.Summary(colours()))
+		fmt.Fprint(os.Stderr, doc.Summary(colours(os.Stderr)))
 		return nil
 	}
-}
-
-// printFailure shows a refusal to programs. If that fails, complain's line for
-// people still says it.
-func (f *checkFlags) printFailure(err error) {
-	var refusal *report.Refusal
-	if f.json && errors.As(err, &refusal) {
-		_ = printDocument(refusal)
-	}
-}
-
-// printDocument puts a document on stdout.
-func printDocument(document interface{ JSON() ([]byte, error) }) error {
-	return printWith(document.JSON)
-}
-
-func printWith(render func() ([]byte, error)) error {
-	data, err := render()
-	if err == nil {
-		_, err = os.Stdout.Write(data)
-	}
-	if err != nil {
-		return fmt.Errorf("print the report: %w", err)
-	}
-	return nil
 }

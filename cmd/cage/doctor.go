@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	"cage/internal/doctor"
 	"cage/spawn"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // exitDegraded is the exit code of a doctor who found something.
@@ -35,17 +33,13 @@ func diagnose(ctx context.Context, stage spawn.Stage, asJSON bool) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	text := []byte(d.Text(colours() && term.IsTerminal(int(os.Stdout.Fd()))))
 	if asJSON {
-		if text, err = d.JSON(); err != nil {
-			return 0, err
-		}
+		err = printDocument(d)
+	} else {
+		err = printText(d.Text(colours(os.Stdout)))
 	}
-	if _, err := os.Stdout.Write(text); err != nil {
-		return 0, fmt.Errorf("print the diagnosis: %w", err)
+	if err != nil || d.Whole() {
+		return 0, err
 	}
-	if !d.Whole() {
-		return exitDegraded, nil
-	}
-	return 0, nil
+	return exitDegraded, nil
 }

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
-	"cage/report"
 	"cage/session"
 	"cage/snapshot"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 )
 
 // guardFlags are the flags of whatever guards a root, as they were given.
@@ -152,36 +148,4 @@ func takeSignals() (over func(code int)) {
 			os.Exit(code)
 		}()
 	}
-}
-
-func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
-
-// colours reports whether a person's terminal wants colours.
-func colours() bool {
-	return isTerminal(os.Stderr) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}
-
-// printSummary shows the report to people.
-func printSummary(doc *report.Document) {
-	if doc.TrappedSignal != nil {
-		fmt.Fprint(os.Stderr, report.TrappedLine(*doc.TrappedSignal))
-	}
-	fmt.Fprint(os.Stderr, report.Summary(*doc, colours()))
-}
-
-// printFailure shows a refusal to programs, where they asked for it. If that
-// fails, complain's line for people still says it.
-func (f *guardFlags) printFailure(err error) {
-	var refusal *session.Refusal
-	if errors.As(err, &refusal) {
-		_ = f.printJSON(refusal)
-	}
-}
-
-// printJSON puts a document on stdout, where one was asked for.
-func (f *guardFlags) printJSON(document interface{ JSON() ([]byte, error) }) error {
-	if !f.json {
-		return nil
-	}
-	return printDocument(document)
 }

@@ -19,8 +19,7 @@ func show(ctx context.Context, root, patch string) error {
 	if !isTerminal(os.Stdout) {
 		return printText(patch)
 	}
-	colour := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	text := report.Patch(patch, colour)
+	text := report.Patch(patch, colours(os.Stdout))
 	if paged(ctx, root, text) {
 		return nil
 	}

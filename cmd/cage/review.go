@@ -70,14 +70,8 @@ leaves the work and stores what the session had found.`,
 
 // sensible refuses flags that do not go together.
 func (f *reviewFlags) sensible(args []string) error {
-	orders := 0
-	for _, order := range []bool{f.diff, f.accept != "", f.recover.value != ""} {
-		if order {
-			orders++
-		}
-	}
 	switch {
-	case orders > 1:
+	case given(f.diff, f.accept != "", f.recover.value != "") > 1:
 		return usage("review takes one of --diff, --accept and --recover; see cage review --help")
 	case f.version != 0 && !f.diff && f.accept == "":
 		return usage("--version goes with --diff or --accept")
@@ -147,6 +141,6 @@ func recoverSession(ctx context.Context, decision string) error {
 	if recovery == nil || recovery.Lost {
 		return nil
 	}
-	fmt.Fprint(os.Stderr, report.RecoverySummary(*recovery, colours()))
+	fmt.Fprint(os.Stderr, report.RecoverySummary(*recovery, colours(os.Stderr)))
 	return nil
 }

@@ -171,13 +171,6 @@ func describeVersion(v *review.Version) string {
 	return text
 }
 
-func printText(text string) error {
-	if _, err := os.Stdout.WriteString(text); err != nil {
-		return fmt.Errorf("print it: %w", err)
-	}
-	return nil
-}
-
 // diff returns what versions of a session would change.
 func (r *reviewer) diff(ctx context.Context, named string, number int) ([]byte, error) {
 	s := r.newest(func(*review.Session) bool { return true })

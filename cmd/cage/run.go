@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
+	"cage/report"
 	"cage/session"
 	"cage/spawn"
 
@@ -86,24 +88,15 @@ func (f *runFlags) register(c *cobra.Command) {
 	completeValues(c)
 }
 
-// run runs the session and prints its report. The error is a usage error or a
-// *session.Refusal.
+// run runs the session and prints its report. Without a report the error is a
+// usage error or a *session.Refusal.
 func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (int, error) {
 	command, err := asked(args)
 	if err != nil {
 		return 0, err
 	}
-	if len(f.passEnv) > 0 && f.env.value != spawn.AllowList.String() {
-		return 0, usage("--pass-env goes with --env allowlist; see cage --help")
-	}
-	if f.lifetime.value == spawn.LifetimeLeave.String() && f.tty.value == spawn.NewPTY.String() {
-		return 0, usage("--lifetime leave does not go with --tty pty, whose terminal ends with the run; see cage --help")
-	}
-	if f.lifetime.value == spawn.LifetimeLeave.String() && f.private {
-		return 0, usage("--lifetime leave does not go with --private-tmp, which is removed at the end; see cage --help")
-	}
-	if f.private && f.setEnv.has("TMPDIR") {
-		return 0, usage("--set-env TMPDIR does not go with --private-tmp, which sets it; see cage --help")
+	if err := f.contradiction(); err != nil {
+		return 0, err
 	}
 	options := f.options(stage, command)
 	if options.Resources, err = f.resourceFlags.asked(options.Lifetime); err != nil {
@@ -112,13 +105,40 @@ func (f *runFlags) run(ctx context.Context, stage spawn.Stage, args []string) (i
 	over := takeSignals()
 	doc, err := session.Run(ctx, options)
 	if doc == nil {
-		over(exitUsage)
-		f.printFailure(err)
+		over(report.ExitRefused)
+		printRefusal(f.json, err)
 		return 0, err
 	}
 	over(doc.ExitCode)
 	printSummary(doc)
-	return doc.ExitCode, errors.Join(err, f.printJSON(doc))
+	if f.json {
+		err = errors.Join(err, printDocument(doc))
+	}
+	return doc.ExitCode, err
+}
+
+// contradiction refuses flags that do not go together.
+func (f *runFlags) contradiction() error {
+	leaves := f.lifetime.value == spawn.LifetimeLeave.String()
+	switch {
+	case len(f.passEnv) > 0 && f.env.value != spawn.AllowList.String():
+		return usage("--pass-env goes with --env allowlist; see cage --help")
+	case leaves && f.tty.value == spawn.NewPTY.String():
+		return usage("--lifetime leave does not go with --tty pty, whose terminal ends with the run; see cage --help")
+	case leaves && f.private:
+		return usage("--lifetime leave does not go with --private-tmp, which is removed at the end; see cage --help")
+	case f.private && f.setEnv.has("TMPDIR"):
+		return usage("--set-env TMPDIR does not go with --private-tmp, which sets it; see cage --help")
+	}
+	return nil
+}
+
+// printSummary shows the report to people.
+func printSummary(doc *report.Document) {
+	if doc.TrappedSignal != nil {
+		fmt.Fprint(os.Stderr, report.TrappedLine(*doc.TrappedSignal))
+	}
+	fmt.Fprint(os.Stderr, report.Summary(*doc, colours(os.Stderr)))
 }
 
 func (f *runFlags) options(stage spawn.Stage, command []string) session.Options {

@@ -38,7 +38,7 @@ keeps what fits and puts it into .cage.yaml.`,
 				return usage("--force goes with --write")
 			}
 			err := propose(c.Context(), f)
-			f.printFailure(err)
+			printRefusal(f.asJSON, err)
 			return err
 		},
 	}
@@ -48,15 +48,6 @@ keeps what fits and puts it into .cage.yaml.`,
 	flags.BoolVar(&f.force, "force", false, "replace the "+suggest.FileName+" that is there")
 	flags.BoolVar(&f.asJSON, "json", false, "print what is proposed as JSON")
 	return c
-}
-
-// printFailure shows a refusal to programs, where they asked for it. If that
-// fails, complain's line for people still says it.
-func (f suggestFlags) printFailure(err error) {
-	var refusal *session.Refusal
-	if f.asJSON && errors.As(err, &refusal) {
-		_ = printDocument(refusal)
-	}
 }
 
 func propose(ctx context.Context, f suggestFlags) error {
@@ -85,9 +76,9 @@ func propose(ctx context.Context, f suggestFlags) error {
 	case f.asJSON:
 		return printDocument(document)
 	case !f.write:
-		_, err = os.Stdout.Write(proposal.YAML())
+		return printText(string(proposal.YAML()))
 	}
-	return err
+	return nil
 }
 
 // unwritten is the error of a proposal that could not be written.

@@ -14,6 +14,17 @@ type usageError struct{ error }
 
 func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
+// given counts the orders that were given.
+func given(orders ...bool) int {
+	n := 0
+	for _, order := range orders {
+		if order {
+			n++
+		}
+	}
+	return n
+}
+
 // flagError says in one line which flag is wrong and what it takes.
 func flagError(c *cobra.Command, err error) error {
 	return usage("%s; see %s --help", flagFault(err), c.CommandPath())

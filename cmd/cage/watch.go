@@ -63,8 +63,8 @@ func (f *watchFlags) register(c *cobra.Command) {
 	completeValues(c)
 }
 
-// watch watches and prints what came of it. The error is a usage error or a
-// *session.Refusal.
+// watch watches and prints what came of it. Without a report the error is a
+// usage error or a *session.Refusal.
 func (f *watchFlags) watch(c *cobra.Command) (int, error) {
 	for _, name := range []string{"rule-contest-limit", "grace"} {
 		if f.pid == 0 && c.Flags().Changed(name) {
@@ -77,12 +77,12 @@ func (f *watchFlags) watch(c *cobra.Command) (int, error) {
 	over := takeSignals()
 	doc, err := session.Watch(c.Context(), session.WatchOptions{Guarding: f.guarding(), PID: int(f.pid), Events: f.events()})
 	if doc == nil {
-		over(exitUsage)
-		f.printRefusal(err)
+		over(report.ExitRefused)
+		f.printRefusalLine(err)
 		return 0, err
 	}
 	over(doc.ExitCode)
-	fmt.Fprint(os.Stderr, report.Summary(*doc, colours()))
+	fmt.Fprint(os.Stderr, report.Summary(*doc, colours(os.Stderr)))
 	return doc.ExitCode, err
 }
 
@@ -93,9 +93,9 @@ func (f *watchFlags) events() io.Writer {
 	return os.Stdout
 }
 
-// printRefusal shows a refusal to programs as a line, like every event. If that
-// fails, complain's line for people still says it.
-func (f *watchFlags) printRefusal(err error) {
+// printRefusalLine shows a refusal to programs as a line, like every event. If
+// that fails, complain's line for people still says it.
+func (f *watchFlags) printRefusalLine(err error) {
 	var refusal *session.Refusal
 	if !f.json || !errors.As(err, &refusal) {
 		return
