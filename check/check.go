@@ -72,7 +72,7 @@ func refuse(err error) *report.Refusal {
 		return report.Refuse(codeMissing, "in a partial clone fetch all but large files: git fetch --refetch --filter=blob:limit=1m",
 			fmt.Errorf("what has to be looked at is not here, and nothing is fetched: %w", err))
 	default:
-		return report.Refuse(codeGit, gitHint(err), err)
+		return report.Refuse(codeGit, gitrepo.Hint(err), err)
 	}
 }
 
@@ -81,15 +81,6 @@ func ruleHint(invalid *rules.Error) string {
 		return invalid.Hint
 	}
 	return "correct " + invalid.File
-}
-
-// gitHint says what to do about an answer that git refused.
-func gitHint(err error) string {
-	var words *gitrepo.Error
-	if errors.As(err, &words) && strings.Contains(words.Words, "safe.directory") {
-		return "make yourself the owner of the repository, or add it to safe.directory"
-	}
-	return "run `git status` here and follow what it says"
 }
 
 // checker is one check.

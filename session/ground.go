@@ -2,10 +2,8 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"cage/internal/anchors"
 	"cage/internal/gitrepo"
@@ -87,10 +85,5 @@ func (g *ground) surveyGit(ctx context.Context, dir, dotGit, searchPath string) 
 }
 
 func gitRefusal(err error) error {
-	var words *gitrepo.Error
-	hint := "run `git status` here and follow what it says"
-	if errors.As(err, &words) && strings.Contains(words.Words, "safe.directory") {
-		hint = "make yourself the owner of the repository, or add it to safe.directory"
-	}
-	return refusal(codeGit, hint, fmt.Errorf("git refuses: %w", err))
+	return refusal(codeGit, gitrepo.Hint(err), fmt.Errorf("git refuses: %w", err))
 }

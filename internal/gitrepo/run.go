@@ -2,6 +2,7 @@ package gitrepo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,6 +26,15 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("git %s: exit code %d", e.Command, e.ExitCode)
 	}
 	return fmt.Sprintf("git %s: %s", e.Command, e.Words)
+}
+
+// Hint says what a person can do about an error with which git refused.
+func Hint(err error) string {
+	var words *Error
+	if errors.As(err, &words) && strings.Contains(words.Words, "safe.directory") {
+		return "make yourself the owner of the repository, or add it to safe.directory"
+	}
+	return "run `git status` here and follow what it says"
 }
 
 // Is reports whether git refused for an object that it would have had to fetch:
