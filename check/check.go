@@ -196,10 +196,18 @@ func (c *checker) within(path rules.Path) bool {
 	return len(c.only) == 0
 }
 
-// finish judges what was found.
-func (c *checker) finish() *report.Check {
+// run opens the repository, has look find what is changed there, and judges
+// that. An error is a *report.Refusal.
+func run(ctx context.Context, o Options, scope report.CheckScope, look func(*checker) error) (*report.Check, error) {
+	c, err := open(ctx, o, scope)
+	if err == nil {
+		err = look(c)
+	}
+	if err != nil {
+		return nil, refuse(err)
+	}
 	c.doc.Judge()
-	return &c.doc
+	return &c.doc, nil
 }
 
 // HooksFolder returns where git looks for the hooks of the repository, and

@@ -18,15 +18,10 @@ import (
 // both have in common instead, as a pull request is shown. B is HEAD where it is
 // left out. An error is a *report.Refusal.
 func Range(ctx context.Context, o Options, spelled string) (*report.Check, error) {
-	c, err := open(ctx, o, report.ScopeRange)
-	if err == nil {
+	return run(ctx, o, report.ScopeRange, func(c *checker) error {
 		c.doc.Range = &spelled
-		err = c.rangeOf(ctx, spelled)
-	}
-	if err != nil {
-		return nil, refuse(err)
-	}
-	return c.finish(), nil
+		return c.rangeOf(ctx, spelled)
+	})
 }
 
 func (c *checker) rangeOf(ctx context.Context, spelled string) error {
@@ -92,14 +87,7 @@ func (c *checker) cutOff(err error) error {
 // pre-push hook on its standard input. Left out is what the other side has, as
 // far as its branches are known here. An error is a *report.Refusal.
 func PrePush(ctx context.Context, o Options, input io.Reader) (*report.Check, error) {
-	c, err := open(ctx, o, report.ScopePrePush)
-	if err == nil {
-		err = c.push(ctx, input)
-	}
-	if err != nil {
-		return nil, refuse(err)
-	}
-	return c.finish(), nil
+	return run(ctx, o, report.ScopePrePush, func(c *checker) error { return c.push(ctx, input) })
 }
 
 func (c *checker) push(ctx context.Context, input io.Reader) error {

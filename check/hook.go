@@ -141,27 +141,34 @@ func (c Call) absolute(files []string, dir string) []string {
 // rules of the repository of o.Dir, and by those of the one that the file lies
 // in. An error is a *report.Refusal.
 func Edit(ctx context.Context, o Options, files []string) (*report.Check, error) {
-	c, err := open(ctx, o, report.ScopeEdit)
-	if err == nil {
-		err = c.edit(ctx, files)
-	}
+	return run(ctx, o, report.ScopeEdit, func(c *checker) error {
+		if err := c.edit(ctx, files); err != nil {
+			return err
+		}
+		for _, dir := range c.otherRoots(files) {
+			if err := c.editIn(ctx, dir, files); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// editIn judges files by the rules of another repository, whose top dir is.
+func (c *checker) editIn(ctx context.Context, dir string, files []string) error {
+	o := c.Options
+	// What is let through or looked at here says nothing of what is there.
+	o.Dir, o.Overrides, o.Paths = dir, nil, nil
+	other, err := open(ctx, o, report.ScopeEdit)
 	if err != nil {
-		return nil, refuse(err)
+		return err
 	}
-	for _, dir := range c.otherRoots(files) {
-		// What is let through or looked at here says nothing of what is there.
-		o.Dir, o.Overrides, o.Paths = dir, nil, nil
-		other, err := open(ctx, o, report.ScopeEdit)
-		if err == nil {
-			err = other.edit(ctx, files)
-		}
-		if err != nil {
-			return nil, refuse(err)
-		}
-		c.doc.Findings = append(c.doc.Findings, other.named(c.layout)...)
-		c.doc.Warnings = append(c.doc.Warnings, other.doc.Warnings...)
+	if err := other.edit(ctx, files); err != nil {
+		return err
 	}
-	return c.finish(), nil
+	c.doc.Findings = append(c.doc.Findings, other.named(c.layout)...)
+	c.doc.Warnings = append(c.doc.Warnings, other.doc.Warnings...)
+	return nil
 }
 
 // otherRoots returns the tops of the repositories that files lie in and that are

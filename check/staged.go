@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -11,14 +12,7 @@ import (
 
 // Staged judges the index against HEAD. An error is a *report.Refusal.
 func Staged(ctx context.Context, o Options) (*report.Check, error) {
-	c, err := open(ctx, o, report.ScopeStaged)
-	if err == nil {
-		err = c.staged(ctx)
-	}
-	if err != nil {
-		return nil, refuse(err)
-	}
-	return c.finish(), nil
+	return run(ctx, o, report.ScopeStaged, func(c *checker) error { return c.staged(ctx) })
 }
 
 func (c *checker) staged(ctx context.Context) error {
@@ -64,12 +58,7 @@ func (c *checker) index(ctx context.Context) (i index, err error) {
 	asked.Go(func() { i.links, errLinks = c.repo.Links(ctx, "HEAD") })
 	i.changes, err = c.repo.StagedChanges(ctx)
 	asked.Wait()
-	for _, told := range []error{errHead, errLinks} {
-		if err == nil {
-			err = told
-		}
-	}
-	return i, err
+	return i, cmp.Or(err, errHead, errLinks)
 }
 
 // concerned returns the changes that rules of the plan are about. It is asked of

@@ -21,14 +21,7 @@ import (
 // against the index, and those that git neither tracks nor ignores. An error is
 // a *report.Refusal.
 func WorkTree(ctx context.Context, o Options) (*report.Check, error) {
-	c, err := open(ctx, o, report.ScopeWorkTree)
-	if err == nil {
-		err = c.workTree(ctx)
-	}
-	if err != nil {
-		return nil, refuse(err)
-	}
-	return c.finish(), nil
+	return run(ctx, o, report.ScopeWorkTree, func(c *checker) error { return c.workTree(ctx) })
 }
 
 func (c *checker) workTree(ctx context.Context) error {
