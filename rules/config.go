@@ -173,7 +173,7 @@ func (r *configReader) entry(item *yaml.Node) (entry, error) {
 		return entry{}, r.refuse(item.Line, "", "an entry needs exactly one of path and glob")
 	case hasPath:
 		e.line = path.Line
-		e.rel, err = r.literal(path)
+		e.rel, err = r.literal(path, r.ground)
 	default:
 		e.line, e.isGlob = pattern.Line, true
 		e.glob, err = r.glob(pattern)
@@ -201,10 +201,6 @@ const (
 )
 
 // literal checks a node that names a file or a tree.
-func (r *configReader) literal(value *yaml.Node) (string, error) {
-	return r.source.literal(value, r.ground)
-}
-
 func (s source) literal(value *yaml.Node, g ground) (string, error) {
 	if !isString(value) {
 		return "", s.refuse(value.Line, "quote it", "a path must be a string")

@@ -221,7 +221,11 @@ func FuzzOverride(f *testing.F) {
 		} else if p, err = p.Settle(found); err != nil {
 			refusals++
 		} else {
-			relaxed += len(p.Relaxed())
+			for _, path := range found {
+				if verdict, _ := p.Classify(path); verdict.Overridden {
+					relaxed++
+				}
+			}
 		}
 	}
 	if relaxed == 0 || refusals == 0 {

@@ -94,10 +94,6 @@ func TestOverridesApply(t *testing.T) {
 	if got := p.Overrides(); !slices.Equal(got, want) {
 		t.Errorf("overrides %q, want %q", got, want)
 	}
-	relaxed := []Path{root(".env"), root("docs/secret/k"), root("infra/dev/x"), root("services/a/.env")}
-	if got := p.Relaxed(); !slices.Equal(got, relaxed) {
-		t.Errorf("relaxed %v, want %v", got, relaxed)
-	}
 	if p.Covers(root(".github/workflows")) || p.Covers(root("infra/dev")) || !p.Covers(root("infra")) {
 		t.Error("Covers does not follow the overrides")
 	}

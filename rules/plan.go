@@ -100,7 +100,6 @@ type Plan struct {
 	index     index
 	requested []Path
 	settled   bool
-	relaxed   []Path
 }
 
 // New makes the draft of a plan: complete but for what depends on the tree.
@@ -258,10 +257,6 @@ func (p *Plan) Settle(found []Path) (*Plan, error) {
 	if err := settled.overridesMatch(ordered); err != nil {
 		return nil, err
 	}
-	settled.relaxed = slices.DeleteFunc(ordered, func(path Path) bool {
-		verdict, _ := settled.Classify(path)
-		return !verdict.Overridden
-	})
 	return &settled, nil
 }
 
@@ -288,9 +283,9 @@ func (p *Plan) Sparing(dirs []Path) *Plan {
 }
 
 // Targets returns the places that rules name by their path, sorted by path,
-// where several rules name one the one that counts first. A
-// target that lies in an overridden path is overridden itself; one that merely
-// holds such a path is not.
+// where several rules name one the one that counts first. A target that lies in
+// an overridden path is overridden itself; one that merely holds such a path is
+// not.
 func (p *Plan) Targets() []Target {
 	targets := slices.Clone(p.targets)
 	for i := range targets {
@@ -333,7 +328,3 @@ func (p *Plan) Overrides() []string {
 	}
 	return names
 }
-
-// Relaxed returns the paths of those told to Settle that an override
-// downgrades, sorted.
-func (p *Plan) Relaxed() []Path { return slices.Clone(p.relaxed) }
