@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/token"
 	"maps"
@@ -255,6 +256,43 @@ func TestCheckIsExplained(t *testing.T) {
 	sameSet(t, name, firstWords(t, name, "field of a finding"), fieldsOf(reflect.TypeFor[report.CheckFinding]()))
 }
 
+// Promise: every area and every kind that the doctor names is explained, and in
+// the schema.
+func TestDoctorIsExplained(t *testing.T) {
+	const name = "docs/cage-doctor.md"
+	var schema struct {
+		Properties struct {
+			Findings struct {
+				Items struct {
+					Properties struct{ Area struct{ Enum []string } }
+				}
+			}
+			Leftovers struct {
+				Items struct {
+					Properties struct{ Kind struct{ Enum []string } }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(report.DoctorSchema()), &schema); err != nil {
+		t.Fatal(err)
+	}
+	areas := schema.Properties.Findings.Items.Properties.Area.Enum
+	sameSet(t, name, firstWords(t, name, "`area`"), areas)
+	sameSet(t, name, firstWords(t, name, "`kind`"), schema.Properties.Leftovers.Items.Properties.Kind.Enum)
+	_, packages := house(t)
+	for _, p := range packages {
+		if p.path != "internal/doctor" {
+			continue
+		}
+		for _, area := range firstArguments(p, "ok", "note", "degraded") {
+			if !slices.Contains(areas, area) {
+				t.Errorf("the schema does not know the area %s", area)
+			}
+		}
+	}
+}
+
 // fieldsOf returns the names that a struct's fields have in JSON.
 func fieldsOf(of reflect.Type) []string {
 	var names []string
@@ -272,20 +310,20 @@ func TestEventsAreListed(t *testing.T) {
 	var events []string
 	for _, p := range packages {
 		if p.path == "internal/sessionlog" {
-			events = emitted(p)
+			events = firstArguments(p, "l.emit", "l.render")
 		}
 	}
 	sameSet(t, "docs/report.md", firstWords(t, "docs/report.md", "`event`"), events)
 }
 
-// emitted returns the first arguments of what the package calls to write an
-// event.
-func emitted(p housePackage) []string {
+// firstArguments returns the literals with which a package calls functions,
+// sorted, each once.
+func firstArguments(p housePackage, functions ...string) []string {
 	names := map[string]bool{}
 	for _, file := range p.files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || dotted(call.Fun) != "l.emit" && dotted(call.Fun) != "l.render" {
+			if !ok || !slices.Contains(functions, dotted(call.Fun)) {
 				return true
 			}
 			if literal, ok := call.Args[0].(*ast.BasicLit); ok {
