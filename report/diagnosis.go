@@ -1,20 +1,9 @@
 package report
 
-import (
-	_ "embed"
-	"strings"
-)
+import "strings"
 
 // DoctorSchemaID is the value of doctor_schema.
 const DoctorSchemaID = "gantry.cage-doctor.v1"
-
-// The compiler wants a variable here; nothing assigns to it.
-//
-//go:embed schema/gantry.cage-doctor.v1.schema.json
-var doctorSchema string
-
-// DoctorSchema returns the JSON Schema (draft 2020-12) of [Diagnosis].
-func DoctorSchema() string { return doctorSchema }
 
 // Diagnosis is what `cage doctor` found out about a root and its machine.
 type Diagnosis struct {

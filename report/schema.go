@@ -24,6 +24,13 @@ var suggestSchema string
 // the [Failure] of a proposal.
 func SuggestSchema() string { return suggestSchema }
 
+//go:embed schema/gantry.cage-doctor.v1.schema.json
+var doctorSchema string
+
+// DoctorSchema returns the JSON Schema (draft 2020-12) of [Diagnosis] and of the
+// [Failure] of a doctor who does not even know the root.
+func DoctorSchema() string { return doctorSchema }
+
 //go:embed schema/gantry.cage-event.v1.schema.json
 var eventSchema string
 

@@ -261,25 +261,21 @@ func TestCheckIsExplained(t *testing.T) {
 func TestDoctorIsExplained(t *testing.T) {
 	const name = "docs/cage-doctor.md"
 	var schema struct {
-		Properties struct {
-			Findings struct {
-				Items struct {
-					Properties struct{ Area struct{ Enum []string } }
-				}
+		Defs struct {
+			Finding struct {
+				Properties struct{ Area struct{ Enum []string } }
 			}
-			Leftovers struct {
-				Items struct {
-					Properties struct{ Kind struct{ Enum []string } }
-				}
+			Leftover struct {
+				Properties struct{ Kind struct{ Enum []string } }
 			}
-		}
+		} `json:"$defs"`
 	}
 	if err := json.Unmarshal([]byte(report.DoctorSchema()), &schema); err != nil {
 		t.Fatal(err)
 	}
-	areas := schema.Properties.Findings.Items.Properties.Area.Enum
+	areas := schema.Defs.Finding.Properties.Area.Enum
 	sameSet(t, name, firstWords(t, name, "`area`"), areas)
-	sameSet(t, name, firstWords(t, name, "`kind`"), schema.Properties.Leftovers.Items.Properties.Kind.Enum)
+	sameSet(t, name, firstWords(t, name, "`kind`"), schema.Defs.Leftover.Properties.Kind.Enum)
 	_, packages := house(t)
 	for _, p := range packages {
 		if p.path != "internal/doctor" {

@@ -31,6 +31,7 @@ func newDoctor(stage spawn.Stage, code *int) *cobra.Command {
 func diagnose(ctx context.Context, stage spawn.Stage, asJSON bool) (int, error) {
 	d, err := doctor.Diagnose(ctx, stage, os.Environ(), defaultLimits())
 	if err != nil {
+		printRefusal(asJSON, err)
 		return 0, err
 	}
 	if asJSON {

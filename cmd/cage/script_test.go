@@ -225,7 +225,7 @@ func cmdConforms(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: conforms <document> <file>")
 	}
-	schemas := map[string]string{"suggest": report.SuggestSchema()}
+	schemas := map[string]string{"doctor": report.DoctorSchema(), "suggest": report.SuggestSchema()}
 	schema, known := schemas[args[0]]
 	if !known {
 		ts.Fatalf("unknown document %q", args[0])
