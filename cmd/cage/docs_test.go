@@ -228,7 +228,7 @@ func TestReportIsExplained(t *testing.T) {
 	for _, part := range []reflect.Type{
 		reflect.TypeFor[report.Change](), reflect.TypeFor[report.Watch](), reflect.TypeFor[report.Halt](),
 		reflect.TypeFor[report.CageConfig](), reflect.TypeFor[report.PushGuard](), reflect.TypeFor[report.Published](), reflect.TypeFor[report.PublishedChange](),
-		reflect.TypeFor[report.Session](),
+		reflect.TypeFor[report.Recovery](), reflect.TypeFor[report.Session](),
 		reflect.TypeFor[report.Contest](), reflect.TypeFor[report.Lifetime](), reflect.TypeFor[report.Process](),
 		reflect.TypeFor[report.Hygiene](), reflect.TypeFor[report.PrivateTmp](), reflect.TypeFor[report.Resources](), reflect.TypeFor[report.Failure](),
 		reflect.TypeFor[report.AttributeError](),
