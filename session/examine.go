@@ -70,15 +70,16 @@ func Examine(ctx context.Context, env []string, limits snapshot.Limits) (*Examin
 	if s.repo != nil {
 		e.Hooks = s.repo.HooksDir
 	}
-	if err := s.rehearse(ctx); err != nil {
+	err := s.rehearse(ctx)
+	if err == nil {
+		err = s.foresee(ctx, e)
+	}
+	if err != nil {
 		e.Refused = s.refuse(err)
 		return e, nil
 	}
 	e.Files, e.Watching = s.manifest.Len(), s.watcher.Status()
 	e.Warnings, e.Skipped = s.warnings, displayAll(s.layout, s.skipped)
-	if err := s.foresee(ctx, e); err != nil {
-		e.Refused = s.refuse(err)
-	}
 	return e, nil
 }
 
@@ -88,12 +89,14 @@ func (s *session) foresee(ctx context.Context, e *Examination) error {
 	if s.repo == nil {
 		return nil
 	}
+	var err error
+	if e.Elsewhere, err = journal.GuardedElsewhere(e.Journal, s.layout.CommonDir); err != nil {
+		return err
+	}
 	if err := s.foreseePushes(ctx); err != nil {
 		e.Unjudged = err.Error()
 	}
-	var err error
-	e.Elsewhere, err = journal.GuardedElsewhere(e.Journal, s.layout.CommonDir)
-	return err
+	return nil
 }
 
 func (s *session) rehearse(ctx context.Context) error {
