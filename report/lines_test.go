@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cage/report"
+	"cage/rules"
 )
 
 func TestStartLine(t *testing.T) {
@@ -75,6 +76,29 @@ func TestOtherLines(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// Promise: what a person reads of a recovery ends with its last line.
+func TestRecoverySummary(t *testing.T) {
+	deleted := report.Change{
+		Name: report.NameOf(".env"), Kind: report.Deleted, Rule: rules.Secrets, Outcome: report.OutcomeReverted, Restores: 1,
+	}
+	displaced := deleted
+	displaced.Displaced = report.List[report.Name]{report.NameOf("/state/s-recovered/1")}
+	const head = "cage: recovered an interrupted session s: 1 file put back, 0 processes ended\n" +
+		"  reverted       deleted   .env  (secrets)\n"
+	for _, c := range []struct {
+		row  report.Change
+		want string
+	}{
+		{deleted, head},
+		{displaced, head + "\n  displaced      1 version in /state/s-recovered\n"},
+	} {
+		got := report.RecoverySummary(report.Recovery{Session: "s", Restored: 1, Changes: report.List[report.Change]{c.row}}, false)
+		if got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }

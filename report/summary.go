@@ -47,7 +47,8 @@ func RecoverySummary(r Recovery, colour bool) string {
 	s.rows()
 	s.gap()
 	s.places()
-	return s.b.String()
+	// Where no place has to be named, the gap sets the rows apart from nothing.
+	return strings.TrimRight(s.b.String(), "\n") + "\n"
 }
 
 type summary struct {

@@ -154,7 +154,7 @@ func (r *reviewer) describe(named string) error {
 		fmt.Fprintf(&out, "     %s\n", report.Quote(r.desk.Place(s, v)))
 	}
 	if s.Untold > 0 {
-		fmt.Fprint(os.Stderr, report.Warning(fmt.Sprintf("%d more versions are kept than are listed", s.Untold)))
+		fmt.Fprint(os.Stderr, report.Warning(plural(s.Untold, "more version")+" kept, but not listed"))
 	}
 	return printText(out.String())
 }
