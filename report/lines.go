@@ -109,6 +109,9 @@ func (f Failure) Line() string {
 		fixLine(strings.Join(f.FixHints, "; or "))
 }
 
+// Complaint returns what stderr shows of an error that is no Failure.
+func Complaint(err error) string { return "cage: " + paragraph(err.Error()) + "\n" }
+
 func fixLine(hint string) string {
 	if hint == "" {
 		return ""

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,7 @@ func TestOtherLines(t *testing.T) {
 			report.Failure{ErrorCode: "GXT_CAGE_LIMITS_EXCEEDED", Message: "6000 files\ncage: \x1b[2J", FixHints: []string{"a", "b"}}.Line(),
 			"cage: [GXT_CAGE_LIMITS_EXCEEDED] 6000 files\n  cage: \\x1b[2J\nfix: a; or b\n",
 		},
+		{report.Complaint(errors.Join(errors.New("open \x1b[2J"), errors.New("b"))), "cage: open \\x1b[2J\n  b\n"},
 		{report.Failure{ErrorCode: "GXT_X", Message: "m \xff\n"}.Line(), "cage: [GXT_X] m \\xff\n"},
 	} {
 		if c.got != c.want {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"cage/report"
 	"cage/session"
 	"cage/spawn"
 
@@ -40,10 +41,10 @@ func complain(err error, code int) int {
 		fmt.Fprint(os.Stderr, refusal.Line())
 		return refusal.ExitCode
 	case errors.As(err, &usage):
-		fmt.Fprintln(os.Stderr, "cage: "+usage.Error())
+		fmt.Fprint(os.Stderr, report.Complaint(usage))
 		return exitUsage
 	}
-	fmt.Fprintln(os.Stderr, "cage: "+err.Error())
+	fmt.Fprint(os.Stderr, report.Complaint(err))
 	if code != 0 {
 		return code
 	}
