@@ -91,7 +91,7 @@ func (s *session) closeJournal() {
 		err = errors.Join(err, s.common.Release())
 	}
 	if err != nil {
-		s.Messages.Write([]byte(report.Warning(err.Error()))) // nobody to tell if it fails
+		s.tell(err.Error())
 	}
 }
 

@@ -164,7 +164,7 @@ func (s *session) closePushGuard() {
 	err := s.pushGuard.Close()
 	s.takeRefusals()
 	if s.pushGuard = nil; err != nil {
-		s.Messages.Write([]byte(report.Warning(err.Error()))) // nobody to tell if it fails
+		s.tell(err.Error())
 	}
 }
 

@@ -174,6 +174,6 @@ func (s *session) writeFailure(r *Refusal) {
 		err = s.reportFile.write(data)
 	}
 	if err != nil {
-		fmt.Fprint(s.Messages, report.Warning(err.Error()))
+		s.tell(err.Error())
 	}
 }

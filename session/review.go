@@ -56,7 +56,7 @@ func (s *session) recover(ctx context.Context, decision Decision) error {
 		err = s.unnote() // a person was told
 	}
 	for _, warning := range s.warnings {
-		io.WriteString(s.Messages, report.Warning(warning)) // nobody to tell if it fails
+		s.tell(warning)
 	}
 	return err
 }

@@ -150,6 +150,10 @@ type session struct {
 	supervision
 }
 
+// tell warns at once, beside what is announced and reported. If that fails,
+// there is nobody to tell.
+func (s *session) tell(warning string) { io.WriteString(s.Messages, report.Warning(warning)) }
+
 // execute starts the command, if there is one, supervises it to its end, sweeps
 // and reports.
 func (s *session) execute(order context.Context) *report.Document {

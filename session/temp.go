@@ -36,7 +36,7 @@ func (s *session) removeTemp() {
 		return
 	}
 	if s.privateTmp.left = s.privateTmp.dir.Remove(); s.privateTmp.left != nil {
-		s.Messages.Write([]byte(report.Warning(s.privateTmp.left.Error()))) // nobody to tell if it fails
+		s.tell(s.privateTmp.left.Error())
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cage/internal/console"
-	"cage/report"
 	"cage/spawn"
 )
 
@@ -100,8 +99,7 @@ func (s *session) putTerminalInOrder() {
 // could not hear of: it has written to its terminal.
 func (s *session) tellLost() {
 	if err := s.proxy.Lost(); err != nil {
-		warning := report.Warning(fmt.Sprintf("what the command printed is not complete: %v", err))
-		s.Messages.Write([]byte(warning)) // nobody to tell if it fails
+		s.tell(fmt.Sprintf("what the command printed is not complete: %v", err))
 	}
 }
 
