@@ -96,7 +96,8 @@ type Change struct {
 	// Name is relative to the root, as [rules.Layout.Display] spells it.
 	Name
 	Kind Kind `json:"kind"`
-	// Rule is [Ground] where another directory stood in the root's place.
+	// Rule is [Ground] where another directory stood in the place of the root or
+	// of a git directory.
 	Rule       rules.Rule   `json:"rule"`
 	Source     rules.Source `json:"source"`
 	Overridden bool         `json:"overridden"`
@@ -192,8 +193,8 @@ type Watch struct {
 	IntervalMS *int64 `json:"interval_ms"`
 	// LiveRestores counts every restore while the command ran.
 	LiveRestores int `json:"live_restores"`
-	// Contested are the paths that were left alone until the exit; JSON sorts
-	// them.
+	// Contested are the paths that were left alone until the exit, or in a watch
+	// put back after pauses; JSON sorts them.
 	Contested List[string] `json:"contested"`
 	// ContestLimit is the resolved number, also when the watch is off; 0 never
 	// halts.
@@ -330,8 +331,8 @@ type Lifetime struct {
 	// Mode is `run`, `tree` or `leave`; of a watch, which starts nothing,
 	// `watched` where it may halt a program and else `none`.
 	Mode string `json:"mode"`
-	// Mechanism names what proved the end: `subreaper`, `keeper`, `cgroup` or
-	// `listing`; `none` where nothing was started.
+	// Mechanism names what proved the end: `subreaper`, `keeper` or `listing`;
+	// `none` where nothing was started.
 	Mechanism string `json:"mechanism"`
 	// Ended counts the processes that outlived the command, or that a halt or a
 	// signal found with it, and were ended.
