@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"encoding/hex"
 	"slices"
 	"time"
 
@@ -160,11 +159,7 @@ func (g *Guard) askGit(ctx context.Context) {
 	}
 	g.config.running = true
 	content := g.config.backlog[len(g.config.backlog)-1].content
-	g.beside.Add(1)
-	go func() {
-		defer g.beside.Done()
-		g.config.done <- g.parseBoth(ctx, content)
-	}()
+	g.beside.Go(func() { g.config.done <- g.parseBoth(ctx, content) })
 }
 
 // onlyContent reports whether type, mode, owner and attributes are those of
@@ -232,5 +227,3 @@ func (g *Guard) keepConfig(e *snapshot.Entry, content []byte) {
 	g.Manifest.Replace(&changed)
 	g.emit(Rebased{Entry: &changed})
 }
-
-func hexOf(b []byte) string { return hex.EncodeToString(b) }

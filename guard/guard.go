@@ -78,6 +78,7 @@ type Guard struct {
 	changed     int
 	live        int
 	rescan      rescan
+	timers      *timers
 	config      configCheck
 	watched     watch.Status
 	moved       bool
@@ -104,6 +105,7 @@ func New(o Options) *Guard {
 		rows:     make(map[rules.Path]*Row),
 		conceded: make(map[rules.Path]bool),
 		pacing:   make(pacing),
+		timers:   newTimers(),
 		aside:    make(map[rules.Path]bool),
 		owners:   make(map[int]rules.Path),
 
@@ -133,8 +135,7 @@ func (g *Guard) Run(ctx context.Context) {
 	if g.Watcher != nil {
 		hints = g.Watcher.Ready()
 	}
-	timers := newTimers()
-	defer timers.stop()
+	defer g.timers.stop()
 	if g.Rescans {
 		g.rescan.walked = time.Now()  // for the baseline
 		g.startRescan(ctx, request{}) // what changed between the baseline and the first hint
@@ -147,14 +148,13 @@ func (g *Guard) Run(ctx context.Context) {
 			g.takeHints(ctx)
 			g.work(ctx)
 			g.noteWatch()
-		case <-timers.settle.C:
-		case <-timers.prepare.C:
+		case <-g.timers.settle.C:
+		case <-g.timers.prepare.C:
 			g.restorer.Prepare()
-		case <-timers.rescan.C:
-			g.startRescan(ctx, request{})
+		case <-g.timers.rescan.C:
+			g.rescanInTime(ctx)
 		case found := <-g.rescan.done:
 			g.takeFindings(ctx, found)
-			g.planRescan(timers)
 		case verdict := <-g.config.done:
 			g.takeConfigVerdict(ctx, verdict)
 		case <-g.Keeper.Ready():
@@ -163,8 +163,8 @@ func (g *Guard) Run(ctx context.Context) {
 			request()
 		}
 		g.work(ctx)
-		timers.wakeAt(g.next())
-		timers.prepareSoon(g.restorer.Wants())
+		g.timers.wakeAt(g.next())
+		g.timers.prepareSoon(g.restorer.Wants())
 	}
 }
 
@@ -195,13 +195,14 @@ func (g *Guard) Rescan(ctx context.Context) {
 
 // CatchUp returns when everything was compared with the baseline, without a
 // walk for new names, and what differs was put back, unless it still settles.
-func (g *Guard) CatchUp(ctx context.Context) {
-	g.do(func() {
-		g.takeFinishedRescan()
-		g.takeUnjudged()
-		g.digest(g.compareAll(ctx, request{}))
-		g.work(ctx)
-	})
+func (g *Guard) CatchUp(ctx context.Context) { g.do(func() { g.catchUp(ctx) }) }
+
+func (g *Guard) catchUp(ctx context.Context) {
+	if g.rescan.running {
+		g.takeFindings(ctx, <-g.rescan.done)
+	}
+	g.digest(g.compareAll(ctx, request{}))
+	g.work(ctx)
 }
 
 // takeHints marks what the watcher noticed.

@@ -66,11 +66,18 @@ func (g *Guard) walkShare() time.Duration {
 
 // planRescan sets the alarm for the next rescan, which comes no sooner than
 // the last one took.
-func (g *Guard) planRescan(t *timers) {
-	if !g.Rescans {
-		return
+func (g *Guard) planRescan() {
+	if g.Rescans {
+		g.timers.rescan.Reset(max(g.Interval, g.rescan.took))
 	}
-	t.rescan.Reset(max(g.Interval, g.rescan.took))
+}
+
+// rescanInTime is what the alarm asks for. Where a rescan runs already the next
+// one is planned when that has ended.
+func (g *Guard) rescanInTime(ctx context.Context) {
+	if !g.rescan.running {
+		g.startRescan(ctx, request{})
+	}
 }
 
 // startRescan compares everything, and walks for new names where that is due
@@ -86,11 +93,7 @@ func (g *Guard) startRescan(ctx context.Context, r request) {
 	pace := max(g.WalkInterval, g.walkShare()*g.rescan.walkTook)
 	r.walk = r.walk || time.Since(g.rescan.walked) >= pace
 	g.rescan.running, g.rescan.again = true, nil
-	g.beside.Add(1)
-	go func() {
-		defer g.beside.Done()
-		g.rescan.done <- g.compareAll(ctx, r)
-	}()
+	g.beside.Go(func() { g.rescan.done <- g.compareAll(ctx, r) })
 }
 
 func (g *Guard) takeFindings(ctx context.Context, found findings) {
@@ -102,7 +105,9 @@ func (g *Guard) takeFindings(ctx context.Context, found findings) {
 	g.noteWatch()
 	if again := g.rescan.again; again != nil {
 		g.startRescan(ctx, *again)
+		return
 	}
+	g.planRescan()
 }
 
 // digest turns findings into dirty paths and rows. What could not be put back

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -198,7 +199,7 @@ func (g *Guard) gitState(p rules.Path, info safefile.Info, identity []byte) *git
 	if !g.inGit(p) || len(identity) == 0 {
 		return nil
 	}
-	return &gitrepo.State{Path: p.Rel, Blob: hexOf(identity), Mode: gitMode(info)}
+	return &gitrepo.State{Path: p.Rel, Blob: hex.EncodeToString(identity), Mode: gitMode(info)}
 }
 
 // baselineState returns what git would record for an entry of the baseline.
