@@ -147,7 +147,10 @@ func WriteIndex(store string, x *Index) error {
 	_, err := deliver(store,
 		func(w io.Writer) error { return json.NewEncoder(w).Encode(x.record()) },
 		func() string { return IndexName })
-	return err
+	if err != nil {
+		return fmt.Errorf("write down what was displaced: %w", err)
+	}
+	return nil
 }
 
 func (x *Index) record() indexRecord {

@@ -277,6 +277,15 @@ func TestLedger(t *testing.T) {
 	}
 }
 
+// An index that cannot be written is not taken for a version that is lost.
+func TestIndexUnwritable(t *testing.T) {
+	s := newScene(t)
+	block(s, s.options.Store)
+	if err := WriteIndex(s.options.Store, sample()); err == nil || strings.Contains(err.Error(), "keep a displaced version") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func FuzzReadIndex(f *testing.F) {
 	for i := range sample().Records {
 		x := sample()

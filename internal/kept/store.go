@@ -41,25 +41,26 @@ func (k *Keeper) storeHomeless(write func(io.Writer) error) (place string, err e
 func store(folder string, write func(io.Writer) error) (place string, err error) {
 	address := blake3.New()
 	hashed := func(w io.Writer) error { return write(io.MultiWriter(w, address)) }
-	return deliver(folder, hashed, func() string {
+	place, err = deliver(folder, hashed, func() string {
 		var id snapshot.ID
 		address.Sum(id[:0])
 		return id.String()
 	})
+	if err != nil {
+		return "", fmt.Errorf("keep a displaced version: %w", err)
+	}
+	return place, nil
 }
 
 // deliver writes a file into a folder, which is made if it is not there, and
 // gives it its name once it is whole. It returns its path.
 func deliver(folder string, write func(io.Writer) error, name func() string) (place string, err error) {
-	fail := func(err error) (string, error) {
-		return "", fmt.Errorf("keep a displaced version: %w", err)
-	}
 	if err := os.MkdirAll(folder, ownerOnly); err != nil {
-		return fail(err)
+		return "", err
 	}
 	temp, err := os.CreateTemp(folder, incoming+"*") // mode 0600
 	if err != nil {
-		return fail(err)
+		return "", err
 	}
 	defer func() {
 		temp.Close()
@@ -68,14 +69,11 @@ func deliver(folder string, write func(io.Writer) error, name func() string) (pl
 		}
 	}()
 	if err := write(temp); err != nil {
-		return fail(err)
+		return "", err
 	}
 	if err := temp.Close(); err != nil {
-		return fail(err)
+		return "", err
 	}
 	place = filepath.Join(folder, name())
-	if err := os.Rename(temp.Name(), place); err != nil {
-		return fail(err)
-	}
-	return place, nil
+	return place, os.Rename(temp.Name(), place)
 }
