@@ -270,14 +270,17 @@ func (j *Journal) tryOpen() error {
 	if err != nil {
 		return fmt.Errorf("open the journal's folder: %w", err)
 	}
-	lock, err := j.takeLock(dir)
+	inode, err := inodeOf(dir)
+	var lock *os.File
+	if err == nil {
+		lock, err = j.takeLock(dir)
+	}
 	if err != nil {
 		dir.Close()
 		return err
 	}
-	j.dir, j.lock = dir, lock
-	j.inode, err = inodeOf(dir)
-	return err
+	j.dir, j.lock, j.inode = dir, lock, inode
+	return nil
 }
 
 // takeLock opens and locks the lock file. A session that ended removes it while
