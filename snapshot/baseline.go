@@ -346,8 +346,9 @@ func (b *baseline) readFile(dir *safefile.Dir, e *Entry) (settled bool, err erro
 		return false, err
 	}
 	kept := b.keeps(e, info.Size)
+	var content []byte
 	if kept {
-		err = b.keep(f, &state)
+		content, err = whole(f, info.Size)
 	} else {
 		state.Content, state.Digest, _, err = Hash(f, info.Size)
 	}
@@ -358,6 +359,9 @@ func (b *baseline) readFile(dir *safefile.Dir, e *Entry) (settled bool, err erro
 	if err != nil || after.Size != info.Size || after.MTime != info.MTime {
 		return false, err
 	}
+	if kept { // only now: the store counts what it holds against the limits
+		state.Content, state.Digest = b.store.Put(content), DigestOf(content)
+	}
 	e.State, e.Kept = state, kept
 	return true, nil
 }
@@ -367,17 +371,11 @@ func (b *baseline) keeps(e *Entry, size int64) bool {
 		size <= b.limits.FileBytes && b.store.Size()+size <= b.limits.TotalBytes
 }
 
-// keep reads the content into the store: the digests are of those bytes.
-func (b *baseline) keep(f *safefile.File, state *State) error {
-	content := make([]byte, state.Size+1)
+// whole reads a file of that size, and a byte more where it has grown.
+func whole(f *safefile.File, size int64) ([]byte, error) {
+	content := make([]byte, size+1)
 	n, err := f.ReadAt(content, 0)
-	if err != nil {
-		return err
-	}
-	content = content[:n:n]
-	state.Content = b.store.Put(content)
-	state.Digest = DigestOf(content)
-	return nil
+	return content[:n:n], err
 }
 
 // WithAttributes returns an entry like e whose attributes are those that could

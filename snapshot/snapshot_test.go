@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -273,6 +274,33 @@ func TestWriterIsWaitedFor(t *testing.T) {
 	// Without leases an empty file that stood still may be the baseline.
 	if string(content) != "whole" && leases(f.Name()) {
 		t.Errorf("the baseline is %q", content)
+	}
+}
+
+// TestNothingButTheBaselineIsKept has one who appends without end for a while:
+// what was read meanwhile takes no room from what is kept at last.
+func TestNothingButTheBaselineIsKept(t *testing.T) {
+	s := newScene(t, "", map[string]string{".env": strings.Repeat("A", 1<<19)})
+	appended := make(chan error, 1)
+	go func() {
+		for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); {
+			f, err := os.OpenFile(s.abs(".env"), os.O_WRONLY|os.O_APPEND, 0)
+			if err == nil {
+				_, err = f.WriteString("B")
+				err = errors.Join(err, f.Close())
+			}
+			if err != nil {
+				appended <- err
+				return
+			}
+		}
+		appended <- nil
+	}()
+	m := s.baseline()
+	s.must(<-appended)
+	e, _ := m.Entry(root(".env"))
+	if !e.Kept || s.store.Size() != e.State.Size {
+		t.Errorf("%d bytes are kept of a file of %d (%v)", s.store.Size(), e.State.Size, e.Kept)
 	}
 }
 
