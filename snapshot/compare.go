@@ -77,7 +77,7 @@ func (l *Looker) Compare(e *Entry) Sight {
 	}
 	dir, err := l.parent(e.Path)
 	if err != nil {
-		return Sight{Err: unlessAbsent(err), Same: e.State.Kind == safefile.None && absent(err)}
+		return Sight{Err: unlessAbsent(err)}
 	}
 	return l.compareIn(dir, e)
 }
