@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cage/internal/safefile"
 	"cage/rules"
 )
 
@@ -28,7 +29,7 @@ type mounts struct {
 type mount struct {
 	anchor rules.Anchor
 	line   string
-	point  string // escaped as in the table
+	point  string
 	fstype string
 }
 
@@ -122,34 +123,21 @@ func (w *Watcher) noteMounts() {
 // concerning returns the mounts that an anchor lies on or that lie beneath it.
 func concerning(table []byte, l rules.Layout) []mount {
 	found := []mount{}
-	var anchors [rules.Outside]string
-	for a := range anchors {
-		anchors[a] = escapeMount(l.Dir(rules.Anchor(a)))
-	}
 	for raw := range bytes.Lines(table) {
 		line := strings.TrimSuffix(string(raw), "\n")
-		fields := strings.Split(line, " ")
-		_, source, ok := strings.Cut(line, " - ")
-		if len(fields) < 5 || !ok {
+		point, named := safefile.MountPoint(line)
+		_, source, typed := strings.Cut(line, " - ")
+		if !named || !typed {
 			continue
 		}
 		fstype, _, _ := strings.Cut(source, " ")
-		for a, anchor := range anchors {
-			if anchor != "" && (isOrBelow(fields[4], anchor) || isOrBelow(anchor, fields[4])) {
-				found = append(found, mount{anchor: rules.Anchor(a), line: line, point: fields[4], fstype: fstype})
+		for a := rules.Root; a < rules.Outside; a++ {
+			if anchor := l.Dir(a); anchor != "" && (isOrBelow(point, anchor) || isOrBelow(anchor, point)) {
+				found = append(found, mount{anchor: a, line: line, point: point, fstype: fstype})
 			}
 		}
 	}
 	return found
-}
-
-// escapeMount writes a path as the mount table does.
-func escapeMount(abs string) string {
-	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(abs)
-}
-
-func unescapeMount(point string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(point)
 }
 
 func isOrBelow(abs, dir string) bool {
@@ -161,7 +149,7 @@ func isOrBelow(abs, dir string) bool {
 func unseen(found []mount, l rules.Layout) []string {
 	var reasons []string
 	for a := rules.Root; a < rules.Outside; a++ {
-		anchor := escapeMount(l.Dir(a))
+		anchor := l.Dir(a)
 		var own mount // the innermost mount that the anchor lies on
 		for _, m := range found {
 			switch {
@@ -183,7 +171,7 @@ func unseen(found []mount, l rules.Layout) []string {
 
 func sharedReason(m mount) string {
 	return fmt.Sprintf("%q is a %s file system: changes made there by another machine or by its server give no events, rescans find them",
-		unescapeMount(m.point), m.fstype)
+		m.point, m.fstype)
 }
 
 // shared reports whether files of such a file system can change without this

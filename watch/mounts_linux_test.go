@@ -24,7 +24,7 @@ broken line
 			points = append(points, m.point)
 		}
 	}
-	if got := strings.Join(points, " "); got != `/ /home/u/my\040work /home/u/my\040work/data /home/u/my\040work/disk` {
+	if got := strings.Join(points, ":"); got != "/:/home/u/my work:/home/u/my work/data:/home/u/my work/disk" {
 		t.Errorf("mounts of the root: %s", got)
 	}
 	reasons := strings.Join(unseen(found, l), "\n")

@@ -63,11 +63,8 @@ func (r *Root) noteMounts() error {
 	}
 	prefix := strings.TrimSuffix(r.path, "/") + "/"
 	for line := range bytes.Lines(table) {
-		fields := strings.Fields(string(line))
-		if len(fields) < 5 {
-			continue
-		}
-		rel, ok := strings.CutPrefix(unescapeMount(fields[4]), prefix)
+		point, _ := MountPoint(string(line))
+		rel, ok := strings.CutPrefix(point, prefix)
 		if !ok {
 			continue
 		}
@@ -83,7 +80,19 @@ func (r *Root) noteMounts() error {
 	return nil
 }
 
-// unescapeMount undoes the octal escapes of proc_pid_mountinfo(5).
+// MountPoint returns where something is mounted by a line of
+// proc_pid_mountinfo(5).
+func MountPoint(line string) (string, bool) {
+	// Other white space than what is escaped is part of a name.
+	fields := strings.Split(line, " ")
+	const point = 4
+	if len(fields) <= point {
+		return "", false
+	}
+	return unescapeMount(fields[point]), true
+}
+
+// unescapeMount undoes the octal escapes of the table.
 func unescapeMount(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

@@ -299,39 +299,53 @@ func (s *scene) bind(from, over string) {
 	s.Cleanup(func() { unix.Unmount(s.abs(over), unix.MNT_DETACH) })
 }
 
+func TestMountPoint(t *testing.T) {
+	for line, want := range map[string]string{
+		"21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw":           "/",
+		`30 21 0:40 / /my\040work\134\011\012 rw - 9p host rw`:            "/my work\\\t\n",
+		"30 21 0:40 / /a\u00a0b\rc\u2003d rw - ext4 /dev/sdb1 rw":         "/a\u00a0b\rc\u2003d",
+		`30 21 0:40 /sub\040tree /not\04 rw master:1 - ext4 /dev/sdb1 rw`: `/not\04`,
+		"broken line": "",
+	} {
+		if got, ok := MountPoint(line); got != want || ok != (want != "") {
+			t.Errorf("%q names %q, want %q", line, got, want)
+		}
+	}
+}
+
 func TestMounts(t *testing.T) {
 	if !inNamespaces(t) {
 		return
 	}
 	s := newScene(t)
-	s.write("start dir/beneath", "beneath")
+	s.write("start \u00a0dir/beneath", "beneath")
 	s.write("start-file", "beneath")
 	s.write("a/file", "a")
 	s.write("b/sub/file", "b")
-	s.bind("b", "start dir")
+	s.bind("b", "start \u00a0dir")
 	s.bind("a/file", "start-file")
 	s.reopen()
 
 	// Mounts of the start are layout.
-	if got := strings.Join(s.root.Mounts(), ","); got != "start dir,start-file" {
+	if got := strings.Join(s.root.Mounts(), ","); got != "start \u00a0dir,start-file" {
 		t.Errorf("mounts: %q", got)
 	}
-	f, _, err := s.dir("start dir/sub").Open("file")
+	f, _, err := s.dir("start \u00a0dir/sub").Open("file")
 	s.must(err)
 	f.Close()
 	top := s.dir("")
 	f, _, err = top.Open("start-file")
 	s.must(err)
 	f.Close()
-	if s.root.MountedOver("start dir") || s.root.MountedOver("start-file") || s.root.MountedOver("a") {
+	if s.root.MountedOver("start \u00a0dir") || s.root.MountedOver("start-file") || s.root.MountedOver("a") {
 		t.Error("a mount of the start is told as a later one")
 	}
 
 	// Later ones cover what was there.
 	s.bind("a", "b/sub")
 	s.bind("start-file", "a/file")
-	s.bind("a", "start dir")
-	for _, rel := range []string{"b/sub", "start dir", "start dir/sub"} {
+	s.bind("a", "start \u00a0dir")
+	for _, rel := range []string{"b/sub", "start \u00a0dir", "start \u00a0dir/sub"} {
 		if _, err := s.root.Dir(rel); !errors.Is(err, ErrMounted) {
 			t.Errorf("%s: %v", rel, err)
 		}
@@ -346,7 +360,7 @@ func TestMounts(t *testing.T) {
 	if _, err := s.dir("b").Dir("sub"); !errors.Is(err, ErrMounted) {
 		t.Errorf("open of a covered directory: %v", err)
 	}
-	for _, rel := range []string{"b/sub", "start dir", "a/file"} {
+	for _, rel := range []string{"b/sub", "start \u00a0dir", "a/file"} {
 		if !s.root.MountedOver(rel) {
 			t.Errorf("%s counts as not covered", rel)
 		}
@@ -358,7 +372,7 @@ func TestMounts(t *testing.T) {
 	// Detaching takes away the later ones only, also a pile of them.
 	s.bind("b", "a/../b/sub")
 	s.bind("start-file", "a/file")
-	for _, rel := range []string{"b/sub", "a/file", "start dir"} {
+	for _, rel := range []string{"b/sub", "a/file", "start \u00a0dir"} {
 		s.must(s.root.Detach(rel))
 		if s.root.MountedOver(rel) {
 			t.Errorf("%s is still covered", rel)
@@ -366,11 +380,11 @@ func TestMounts(t *testing.T) {
 	}
 	s.holds("b/sub/file", "b")
 	s.holds("a/file", "a")
-	s.holds("start dir/sub/file", "b")
+	s.holds("start \u00a0dir/sub/file", "b")
 	system, err := OpenSystem()
 	s.must(err)
 	defer system.Close()
-	dir, err := system.Dir(strings.TrimPrefix(s.abs("start dir/sub"), "/"))
+	dir, err := system.Dir(strings.TrimPrefix(s.abs("start \u00a0dir/sub"), "/"))
 	s.must(err)
 	dir.Close()
 }
