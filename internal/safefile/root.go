@@ -24,6 +24,43 @@ type Root struct {
 	anyMount bool
 }
 
+// OpenRoot opens the directory at an absolute path without symlinks and notes
+// which mounts stand beneath it.
+func OpenRoot(name string) (*Root, error) {
+	r, err := openRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.noteMounts(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// OpenSystem opens the file system's root for reading wherever mounts lead.
+func OpenSystem() (*Root, error) {
+	r, err := openRoot("/")
+	if err != nil {
+		return nil, err
+	}
+	r.anyMount = true
+	return r, nil
+}
+
+func openRoot(name string) (*Root, error) {
+	fd, err := openTop(name)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return &Root{fd: fd, path: name, inode: inodeOf(&st)}, nil
+}
+
 // Close releases the root.
 func (r *Root) Close() error { return unix.Close(r.fd) }
 

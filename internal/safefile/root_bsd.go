@@ -16,45 +16,10 @@ import (
 // that need no right to read.
 const directoryFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// OpenRoot opens the directory at an absolute path without symlinks and notes
-// which mounts stand beneath it, by their device numbers.
-func OpenRoot(name string) (*Root, error) {
-	r, err := openRoot(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.noteMounts(); err != nil {
-		r.Close()
-		return nil, err
-	}
-	return r, nil
-}
-
-// OpenSystem opens the file system's root for reading wherever mounts lead.
-func OpenSystem() (*Root, error) {
-	r, err := openRoot("/")
-	if err != nil {
-		return nil, err
-	}
-	r.anyMount = true
-	return r, nil
-}
-
-func openRoot(name string) (*Root, error) {
-	fd, err := openAt(unix.AT_FDCWD, name, directoryFlags)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
-		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
-	}
-	return &Root{fd: fd, path: name, inode: inodeOf(&st)}, nil
-}
+func openTop(name string) (int, error) { return openAt(unix.AT_FDCWD, name, directoryFlags) }
 
 // noteMounts asks for the mounts once: those beneath the root become layout
-// that paths may cross.
+// that paths may cross. They are known by their device numbers.
 func (r *Root) noteMounts() error {
 	points, err := mountPoints()
 	if err != nil {

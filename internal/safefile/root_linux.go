@@ -17,42 +17,7 @@ const directoryFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW
 
 const confined = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
-// OpenRoot opens the directory at an absolute path without symlinks and notes
-// which mounts stand beneath it.
-func OpenRoot(name string) (*Root, error) {
-	r, err := openRoot(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.noteMounts(); err != nil {
-		r.Close()
-		return nil, err
-	}
-	return r, nil
-}
-
-// OpenSystem opens the file system's root for reading wherever mounts lead.
-func OpenSystem() (*Root, error) {
-	r, err := openRoot("/")
-	if err != nil {
-		return nil, err
-	}
-	r.anyMount = true
-	return r, nil
-}
-
-func openRoot(name string) (*Root, error) {
-	fd, err := unix.Open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: err}
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
-		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
-	}
-	return &Root{fd: fd, path: name, inode: inodeOf(&st)}, nil
-}
+func openTop(name string) (int, error) { return unix.Open(name, directoryFlags|unix.O_CLOEXEC, 0) }
 
 // noteMounts reads the mount table once: mount points beneath the root become
 // layout that paths may cross.
@@ -227,7 +192,7 @@ func (r *Root) Detach(rel string) error {
 		return err
 	}
 	defer dir.Close()
-	target := "/proc/self/fd/" + strconv.Itoa(dir.fd) + "/" + path.Base(rel)
+	target := selfFD(dir.fd) + "/" + path.Base(rel)
 	for range 64 {
 		if !r.MountedOver(rel) {
 			return nil
