@@ -53,8 +53,8 @@ func (r *Repo) heldOnTheWay(ctx context.Context, states []State, held []bool) {
 // each once.
 func (r *Repo) wayOfHead() []string {
 	var way []string
-	lines := bytes.Split(r.newHeadLog(), []byte("\n"))
-	for _, line := range slices.Backward(lines) {
+	added, _ := LogEnd(r.headLog(), r.logged, maxHeadLog)
+	for _, line := range slices.Backward(bytes.Split(added, []byte("\n"))) {
 		// old id, new id, who and when; a tab and why.
 		_, rest, _ := bytes.Cut(line, []byte(" "))
 		id, _, _ := bytes.Cut(rest, []byte(" "))
@@ -67,22 +67,23 @@ func (r *Repo) wayOfHead() []string {
 	return way
 }
 
-// newHeadLog returns what was added to HEAD's log, or the end of that.
-func (r *Repo) newHeadLog() []byte {
+// LogEnd returns what one of git's logs holds from a byte on, or so many bytes of
+// its end. Cut says that it is less than all of the log.
+func LogEnd(name string, from, most int64) (end []byte, cut bool) {
 	// Whatever somebody put in its place is not waited for.
-	f, err := os.OpenFile(r.headLog(), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() <= r.logged {
-		return nil
+	if err != nil || !info.Mode().IsRegular() || info.Size() <= from {
+		return nil, false
 	}
-	from := max(r.logged, info.Size()-maxHeadLog)
-	added, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
+	from = max(from, info.Size()-most)
+	end, err = io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	return added
+	return end, from > 0
 }

@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"cage/internal/gitrepo"
 )
 
 // Published is a push that went out with changes of protected files.
@@ -108,18 +109,9 @@ func (j Judge) moves(since time.Time) ([]move, error) {
 
 // tail returns the last lines of a log, whole ones.
 func tail(path string) [][]byte {
-	f, info, err := openRegular(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	from := max(0, info.Size()-maxLog)
-	data, err := io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
-	if err != nil {
-		return nil
-	}
-	lines := bytes.Split(data, []byte("\n"))
-	if from > 0 {
+	end, cut := gitrepo.LogEnd(path, 0, maxLog)
+	lines := bytes.Split(end, []byte("\n"))
+	if cut {
 		lines = lines[1:]
 	}
 	return lines

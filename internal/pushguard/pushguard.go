@@ -17,10 +17,8 @@ package pushguard
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -131,38 +129,20 @@ func (g *Guard) Whole() bool {
 
 // holds reports whether a file has that content.
 func holds(path string, content []byte) bool {
-	f, info, err := openRegular(path)
+	// Whatever somebody put in its place is not waited for.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	if info.Size() != int64(len(content)) {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(content)) {
 		return false
 	}
 	data := make([]byte, len(content))
 	_, err = io.ReadFull(f, data)
 	return err == nil && bytes.Equal(data, content)
 }
-
-// openRegular opens a regular file. Whatever else somebody put in its place is
-// not waited for.
-func openRegular(path string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errNoFile
-	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	return f, info, nil
-}
-
-var errNoFile = errors.New("no regular file")
 
 // Close ends the answering and removes the folder.
 func (g *Guard) Close() error {
