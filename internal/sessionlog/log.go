@@ -155,8 +155,8 @@ func (l *Log) render(event string, fields func(*zerolog.Event)) {
 	e.Send()
 }
 
-// size asks the file, not a counter: the push guard appends to it from a
-// process of its own.
+// size asks the file, not a counter: the command knows its name, and runs as the
+// same user.
 func (l *Log) size() (int64, error) {
 	info, err := l.file.Stat()
 	if err != nil {

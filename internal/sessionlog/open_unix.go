@@ -9,5 +9,6 @@ import (
 )
 
 // O_EXCL already refuses a link in the last place; O_NOFOLLOW says it again for a
-// file system that would not. O_APPEND lets two processes write whole lines.
+// file system that would not. O_APPEND keeps every line whole, whoever else cuts
+// or lengthens the file.
 const openFlags = os.O_WRONLY | os.O_CREATE | os.O_EXCL | os.O_APPEND | unix.O_NOFOLLOW
