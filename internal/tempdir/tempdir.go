@@ -12,7 +12,6 @@ package tempdir
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -255,11 +254,7 @@ func list(dir int) ([]string, error) {
 	}
 	f := os.NewFile(uintptr(fd), "directory")
 	defer f.Close()
-	names, err := f.Readdirnames(-1)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return names, err
+	return f.Readdirnames(-1)
 }
 
 // owner says whose directories are opened.
