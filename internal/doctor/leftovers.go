@@ -25,18 +25,15 @@ func leftovers(at session.Place) ([]report.Leftover, error) {
 		return nil, err
 	}
 	// What belongs to a session that the next start cleans up after goes with it.
-	running := ""
+	running := left != nil && left.Kind == report.LeftoverRunning
 	if left != nil {
 		found = append(found, *left)
-		if left.Kind == report.LeftoverRunning {
-			running = left.Place
-		}
 	}
 	for _, dir := range []string{at.Layout.CommonDir, at.Layout.GitDir} {
 		if dir == "" {
 			continue
 		}
-		quarantined, err := inQuarantine(filepath.Join(dir, kept.QuarantineName), running != "", interrupted)
+		quarantined, err := inQuarantine(filepath.Join(dir, kept.QuarantineName), running, interrupted)
 		if err != nil {
 			return nil, err
 		}
