@@ -67,7 +67,7 @@ func (st *stage) start(dir string, argv ...string) (*process, error) {
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	p.started = time.Since(began)
 	if strings.TrimSpace(line) != readyWord {
-		return nil, errors.Join(fmt.Errorf("%s did not start: %w", argv[0], err), p.stop())
+		return nil, errors.Join(fmt.Errorf("%s did not start: it says %q", argv[0], line), err, p.stop())
 	}
 	return p, nil
 }
