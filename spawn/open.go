@@ -54,10 +54,9 @@ func (r *Run) KillAll() error {
 	return &SurvivorsError{Survivors: killed.Survivors}
 }
 
-// Close ends the run as KillAll does, removes its own temporary directory, and lets
-// go of it. A run with
-// LifetimeLeave is let go of and left as it is. Calls after the first return
-// what that did.
+// Close ends the run as KillAll does, removes its own temporary directory, and
+// lets go of it. A run with LifetimeLeave is let go of and left as it is. Calls
+// after the first return what that did.
 func (r *Run) Close() error {
 	r.closing.Do(func() { r.closed = errors.Join(r.letGo(), removeTemp(r.temp), r.dismiss()) })
 	return r.closed
