@@ -292,30 +292,36 @@ func (b *baseline) bound(set []measured) error {
 // capture reads one path into the manifest. A revert rule needs its content; a
 // report rule that cannot have it goes by metadata.
 func (b *baseline) capture(m measured) error {
-	dir, err := b.enter(m.path)
+	e := &Entry{Path: m.path, Verdict: m.verdict, State: State{Info: m.info}}
+	err := b.read(e)
+	switch {
+	case absent(err):
+		return nil
+	case err != nil && (m.restored() || errors.Is(err, ErrBeingWritten)):
+		return err
+	}
+	e.MetadataOnly = err != nil
+	b.manifest.Add(e)
+	return nil
+}
+
+// read reads what a link or a file holds.
+func (b *baseline) read(e *Entry) error {
+	dir, err := b.enter(e.Path)
 	if err != nil {
 		return err
 	}
-	e := &Entry{Path: m.path, Verdict: m.verdict, State: State{Info: m.info}}
-	switch m.info.Kind {
+	switch e.State.Kind {
 	case safefile.Symlink:
-		if e.State.Link, err = dir.Readlink(m.path.Base()); err != nil {
-			return err
+		if e.State.Link, err = dir.Readlink(e.Path.Base()); err == nil {
+			e.State.Digest = DigestOfLink(e.State.Link)
 		}
-		e.State.Digest = DigestOfLink(e.State.Link)
+		return err
 	case safefile.Regular:
-		if err := b.captureFile(dir, e); err != nil {
-			if absent(err) {
-				return nil
-			}
-			if m.restored() || errors.Is(err, ErrBeingWritten) {
-				return err
-			}
-			e.MetadataOnly = true
-		}
+		return b.captureFile(dir, e)
+	default:
+		return nil
 	}
-	b.manifest.Add(e)
-	return nil
 }
 
 // captureFile reads a file that nobody is writing.
