@@ -129,13 +129,13 @@ func crowded(ctx context.Context, st *stage) (figures []figure, err error) {
 	const processes = 200
 	var running []*process
 	for _, command := range [][]string{{peerCrowd, fmt.Sprint(processes)}, {peerHold}} {
-		root, err := st.repository(ctx)
-		if err != nil {
+		var root string
+		if root, err = st.repository(ctx); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
-		p, err := st.start(root, st.guarding(command...)...)
-		if err != nil {
+		var p *process
+		if p, err = st.start(root, st.guarding(command...)...); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, p.stop()) }()
