@@ -76,11 +76,11 @@ const (
 // classify, and what is gone by now, is left out.
 func Take(ctx context.Context, trees *Trees, plan *rules.Plan, paths []rules.Path, store *Store, limits Limits) (*Manifest, error) {
 	b := &baseline{
-		ctx: ctx, trees: trees, plan: plan, store: store, limits: limits,
+		ctx: ctx, trees: trees, plan: plan, store: store, limits: limits, parents: parents{trees: trees},
 		deadline: time.Now().Add(settleFor),
 		manifest: NewManifest(make(map[rules.Path]safefile.Info)),
 	}
-	defer b.leave()
+	defer b.parents.leave()
 	if err := b.awaitGit(); err != nil {
 		return nil, err
 	}
@@ -107,8 +107,7 @@ type baseline struct {
 	limits   Limits
 	deadline time.Time
 	manifest *Manifest
-	dir      *safefile.Dir
-	at       rules.Path
+	parents  parents
 }
 
 // gitLocks are what stands beside a configuration of git's while git rewrites
@@ -173,24 +172,12 @@ func (m *measured) restored() bool {
 	return m.verdict.Mode == rules.Revert && m.path.Anchor != rules.Outside
 }
 
-func (b *baseline) leave() {
-	if b.dir != nil {
-		b.dir.Close()
-		b.dir = nil
-	}
-}
-
 // enter opens the directory that holds p and notes it and those above it.
 func (b *baseline) enter(p rules.Path) (*safefile.Dir, error) {
-	if b.dir != nil && b.at == p.Dir() {
-		return b.dir, nil
-	}
-	b.leave()
-	dir, err := b.trees.Dir(p.Dir())
+	dir, err := b.parents.of(p)
 	if err != nil {
 		return nil, err
 	}
-	b.dir, b.at = dir, p.Dir()
 	return dir, b.noteDirs(p.Dir())
 }
 

@@ -37,9 +37,9 @@ func TestGoneBeforeItIsRead(t *testing.T) {
 	b := &baseline{
 		ctx: t.Context(), trees: trees, plan: plan, store: NewStore(), deadline: time.Now().Add(settleFor),
 		limits:   Limits{FileBytes: 1 << 20, Files: 100, TotalBytes: 1 << 20},
-		manifest: NewManifest(make(map[rules.Path]safefile.Info)),
+		manifest: NewManifest(make(map[rules.Path]safefile.Info)), parents: parents{trees: trees},
 	}
-	defer b.leave()
+	defer b.parents.leave()
 	set, err := b.measure(Look(trees, plan, nil, nil).Found)
 	must(err)
 	if len(set) != 4 {

@@ -33,8 +33,8 @@ type Looker struct {
 	store *Store
 	limit int64
 	buf   []byte
-	dir   *safefile.Dir
-	at    rules.Path
+	// parents keeps the last directory open.
+	parents parents
 	// last is the path of the file that was opened last, empty before the first.
 	last rules.Path
 }
@@ -42,31 +42,14 @@ type Looker struct {
 // NewLooker returns a Looker that reads at most limit bytes of a file, or the
 // size the file had at the baseline where that is more.
 func NewLooker(trees *Trees, store *Store, limit int64) *Looker {
-	return &Looker{trees: trees, store: store, limit: limit}
+	return &Looker{trees: trees, store: store, limit: limit, parents: parents{trees: trees}}
 }
 
 // Forget closes the directory that was kept open for the next look, so that
 // the next one resolves its path again.
 func (l *Looker) Forget() {
-	if l.dir != nil {
-		l.dir.Close()
-		l.dir = nil
-	}
+	l.parents.leave()
 	l.last = rules.Path{}
-}
-
-// parent opens the directory that holds p, or takes the one already open.
-func (l *Looker) parent(p rules.Path) (*safefile.Dir, error) {
-	if l.dir != nil && l.at == p.Dir() {
-		return l.dir, nil
-	}
-	l.Forget()
-	dir, err := l.trees.Dir(p.Dir())
-	if err != nil {
-		return nil, err
-	}
-	l.dir, l.at = dir, p.Dir()
-	return dir, nil
 }
 
 // Compare looks at the path of an entry. Content that was kept is compared
@@ -75,7 +58,7 @@ func (l *Looker) Compare(e *Entry) Sight {
 	if e.State.Kind == safefile.Regular && !e.MetadataOnly {
 		return l.compareFile(e)
 	}
-	dir, err := l.parent(e.Path)
+	dir, err := l.parents.of(e.Path)
 	if err != nil {
 		return Sight{Err: unlessAbsent(err)}
 	}
@@ -147,7 +130,7 @@ func (l *Looker) open(p rules.Path) (*safefile.File, safefile.Info, error) {
 	if alone {
 		return l.trees.Root(p.Anchor).Reopen(p.Rel)
 	}
-	dir, err := l.parent(p)
+	dir, err := l.parents.of(p)
 	if err != nil {
 		return nil, safefile.Info{}, err
 	}
@@ -255,7 +238,7 @@ func (l *Looker) Digest(e *Entry, sight Sight) Digest {
 // DigestNew returns the digest of what stands at a path that the baseline does
 // not have, as far as it may be read.
 func (l *Looker) DigestNew(p rules.Path) Digest {
-	dir, err := l.parent(p)
+	dir, err := l.parents.of(p)
 	if err != nil {
 		return Digest{}
 	}
@@ -266,7 +249,7 @@ func (l *Looker) DigestNew(p rules.Path) Digest {
 }
 
 func (l *Looker) digestFile(p rules.Path, limit int64) Digest {
-	dir, err := l.parent(p)
+	dir, err := l.parents.of(p)
 	if err != nil {
 		return Digest{}
 	}

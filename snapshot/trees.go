@@ -68,3 +68,32 @@ func (t *Trees) Moved() []rules.Anchor {
 	}
 	return moved
 }
+
+// parents opens the directories that paths lie in, and keeps the last one open:
+// the next path may lie there too.
+type parents struct {
+	trees *Trees
+	dir   *safefile.Dir // nil where none is open
+	at    rules.Path
+}
+
+// of opens the directory that holds p, until the next call or leave.
+func (o *parents) of(p rules.Path) (*safefile.Dir, error) {
+	if o.dir != nil && o.at == p.Dir() {
+		return o.dir, nil
+	}
+	o.leave()
+	dir, err := o.trees.Dir(p.Dir())
+	if err != nil {
+		return nil, err
+	}
+	o.dir, o.at = dir, p.Dir()
+	return dir, nil
+}
+
+func (o *parents) leave() {
+	if o.dir != nil {
+		o.dir.Close()
+		o.dir = nil
+	}
+}
