@@ -52,7 +52,8 @@ func newRun(stage spawn.Stage, code *int) *cobra.Command {
 // exitCodes ends the help of the commands that run something.
 const exitCodes = `Exit codes, decided from the top:
   4            the command was halted
-  3            a protected file was changed; the report says whether all is back
+  3            a protected file was changed, or a process of the run lives on;
+               the report says whether all is back
   2            the command did not run
   128+n        the command was killed by signal n
   its own      no protected file was changed
