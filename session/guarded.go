@@ -1,8 +1,6 @@
 package session
 
 import (
-	"strings"
-
 	"cage/journal"
 	"cage/rules"
 )
@@ -11,15 +9,16 @@ import (
 // that it shares with other work trees, or the caller, whose environment that
 // is, runs inside a session.
 func Guarded(layout rules.Layout, env []string) (bool, error) {
-	for _, entry := range env {
-		if strings.HasPrefix(entry, sessionVariable+"=") {
-			return true, nil
-		}
-	}
-	// What the state folder knows stands also where the lock has been removed.
-	if note, err := recall(layout.Root); err == nil && note != nil && note.runs() {
+	set := variables(env)
+	if _, inside := set[sessionVariable]; inside || knownToRun(layout.Root) {
 		return true, nil
 	}
-	temp := choosePlaces(layout, variables(env)).temp
-	return journal.Guarded(journal.Folder(layout, temp), layout.CommonDir)
+	return journal.Guarded(journal.Folder(layout, choosePlaces(layout, set).temp), layout.CommonDir)
+}
+
+// knownToRun reports whether the state folder knows of a session that runs in a
+// root. That stands also where its lock has been removed.
+func knownToRun(root string) bool {
+	note, err := recall(root)
+	return err == nil && note != nil && note.runs()
 }

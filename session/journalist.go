@@ -45,7 +45,7 @@ func (s *session) journalise() error {
 		},
 	})
 	if err != nil {
-		return refusal(codeJournal, "make room on the disk, and the git directory writable", err)
+		return journalRefusal(err)
 	}
 	s.announced = s.noteDown(publish)
 	return nil

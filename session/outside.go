@@ -51,7 +51,7 @@ func (s *session) outside(ctx context.Context, code string) error {
 	if err != nil {
 		return err
 	}
-	if note, err := recall(s.layout.Root); held || err == nil && note != nil && note.runs() {
+	if held || knownToRun(s.layout.Root) {
 		return refusal(code, afterwards, errors.New("a session runs in "+report.Quote(s.layout.Root)))
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 // pushes is the session's side of its push guard.
 type pushes struct {
 	judge pushguard.Judge
-	// pushGuard is nil where pushes are not judged; ungarded says why.
+	// pushGuard is nil where pushes are not judged; unguarded says why.
 	pushGuard *pushguard.Guard
 	unguarded error
 	refused   int
@@ -65,19 +65,21 @@ func (s *session) tryGuardPushes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !s.found.Modern() {
-		if err := s.proveGuard(ctx, guard); err != nil {
-			return errors.Join(err, guard.Close())
-		}
+	if err := s.proveSettings(ctx, pushguard.Folder(s.temp, s.id), guard.Settings()...); err != nil {
+		return errors.Join(err, guard.Close())
 	}
 	s.pushGuard = guard
 	return nil
 }
 
-// proveGuard asks a git that may be too old whether it takes the setting.
-func (s *session) proveGuard(ctx context.Context, guard *pushguard.Guard) error {
-	hook, err := s.repo.Hook(ctx, "pre-push", spawn.WithGitSettings(nil, guard.Settings()...))
-	if err == nil && filepath.Dir(hook) != pushguard.Folder(s.temp, s.id) {
+// proveSettings asks a git that may be too old whether settings lead it to the
+// hooks in a folder.
+func (s *session) proveSettings(ctx context.Context, folder string, settings ...spawn.GitSetting) error {
+	if s.found.Modern() {
+		return nil
+	}
+	hook, err := s.repo.Hook(ctx, "pre-push", spawn.WithGitSettings(nil, settings...))
+	if err == nil && filepath.Dir(hook) != filepath.Clean(folder) {
 		err = errOldGit
 	}
 	return err
@@ -86,14 +88,10 @@ func (s *session) proveGuard(ctx context.Context, guard *pushguard.Guard) error 
 // foreseePushes says why pushes would not be judged, as far as that can be told
 // before there is a guard.
 func (s *session) foreseePushes(ctx context.Context) error {
-	if err := pushguard.Usable(s.temp); err != nil || s.found.Modern() {
+	if err := pushguard.Usable(s.temp); err != nil {
 		return err
 	}
-	hook, err := s.repo.Hook(ctx, "pre-push", spawn.WithGitSettings(nil, spawn.GitSetting{Key: "core.hooksPath", Value: s.temp}))
-	if err == nil && filepath.Dir(hook) != filepath.Clean(s.temp) {
-		err = errOldGit
-	}
-	return err
+	return s.proveSettings(ctx, s.temp, spawn.GitSetting{Key: "core.hooksPath", Value: s.temp})
 }
 
 // withPushGuard returns an environment in which git finds the session's hooks.
