@@ -3,8 +3,6 @@
 package proc
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"syscall"
 
@@ -28,15 +26,7 @@ func (id ID) Signal(sig syscall.Signal) error {
 	if !id.Alive() {
 		return ErrGone
 	}
-	err := unix.Kill(id.PID, sig)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, unix.ESRCH):
-		return ErrGone
-	default:
-		return fmt.Errorf("sending signal %d to process %d: %w", int(sig), id.PID, err)
-	}
+	return id.signalError(sig, unix.Kill(id.PID, sig))
 }
 
 // Name returns nothing: what the process is called is not looked up here.

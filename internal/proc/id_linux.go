@@ -103,17 +103,6 @@ func (id ID) signalByNumber(sig syscall.Signal) error {
 	return id.signalError(sig, unix.Kill(id.PID, sig))
 }
 
-func (id ID) signalError(sig syscall.Signal, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, unix.ESRCH):
-		return ErrGone
-	default:
-		return fmt.Errorf("sending signal %d to process %d: %w", int(sig), id.PID, err)
-	}
-}
-
 // Limits names, a sentence each, what this machine cannot hold of the
 // package's promises. It is empty where all of them hold.
 func Limits() []string {

@@ -42,6 +42,18 @@ type ID struct {
 	Start uint64
 }
 
+// signalError is what Signal returns for the system's answer.
+func (id ID) signalError(sig syscall.Signal, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ESRCH):
+		return ErrGone
+	default:
+		return fmt.Errorf("sending signal %d to process %d: %w", int(sig), id.PID, err)
+	}
+}
+
 // Process is a process as a listing saw it.
 type Process struct {
 	ID
