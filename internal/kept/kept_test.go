@@ -335,6 +335,42 @@ func TestWriters(t *testing.T) {
 	s.holds(sealed.Place, "to the end")
 }
 
+// rewriting is a hash by which content is known, made while somebody writes it.
+type rewriting struct {
+	hash.Hash
+	write func()
+}
+
+func (r rewriting) Write(p []byte) (int, error) {
+	r.write()
+	return r.Hash.Write(p)
+}
+
+// TestHalfIsNoCopy has a version written while it is copied: what was read by
+// then is left nowhere, and takes nothing from what a session may copy.
+func TestHalfIsNoCopy(t *testing.T) {
+	s := newScene(t)
+	s.open()
+	v := s.displace("a", "one")
+	looks := 0
+	s.keeper.Identify = func(int64) hash.Hash {
+		return rewriting{sha256.New(), func() {
+			if looks++; looks == 2 { // the first is when it comes
+				s.must(os.WriteFile(filepath.Join(s.quarantine(), "a"), []byte("one two"), 0o644))
+			}
+		}}
+	}
+	s.keeper.Keep(v)
+	sealed := s.await()
+	s.must(sealed.Err)
+	s.holds(sealed.Place, "one two")
+	copies, err := os.ReadDir(s.options.Store)
+	s.must(err)
+	if len(copies) != 1 || s.keeper.copied != int64(len("one two")) {
+		t.Errorf("%d copies with %d bytes", len(copies), s.keeper.copied)
+	}
+}
+
 func TestOtherKindsStay(t *testing.T) {
 	s := newScene(t)
 	s.options.Drop = true

@@ -119,7 +119,7 @@ func (k *Keeper) sealFile(v *Version, dir *safefile.Dir, s *Sealed, last bool) b
 	if !last && v.File.BeingWritten() {
 		return false
 	}
-	place, err := k.copyOut(v.File, s, dir != nil)
+	place, err := k.copyOut(v.File, s, dir != nil, last)
 	if !last && (err != nil && dir == nil || changedSince(v.File, s)) {
 		return false
 	}
@@ -151,15 +151,24 @@ func (v *Version) open(dir *safefile.Dir) error {
 	return err
 }
 
+// errUnsettled is why half of what somebody writes is not kept as a copy.
+var errUnsettled = errors.New("somebody writes it")
+
 // copyOut copies a regular file into the store and takes its digests on the
 // way. What is dropped, or stays where it lies because of the budget, only has
 // its digests taken.
-func (k *Keeper) copyOut(file *safefile.File, s *Sealed, lies bool) (place string, err error) {
+func (k *Keeper) copyOut(file *safefile.File, s *Sealed, lies, last bool) (place string, err error) {
 	if info, err := file.Info(); err == nil {
 		s.Info = info
 	}
 	s.Attrs, _ = file.Attrs()
-	write := func(w io.Writer) error { return k.digest(file, s, w) }
+	write := func(w io.Writer) error {
+		err := k.digest(file, s, w)
+		if err == nil && !last && changedSince(file, s) {
+			err = errUnsettled
+		}
+		return err
+	}
 	switch {
 	case k.Drop || lies && k.copied+s.Info.Size > copyBudget:
 		return "", k.digestOnly(file, s)
