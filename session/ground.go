@@ -35,10 +35,10 @@ func (g *ground) close() {
 // helperOutput bounds what is read of a helper's output: 64 MiB.
 const helperOutput = 64 << 20
 
-// runHelper runs git through the one place that waits for children.
+// runHelper runs a program through the one place that waits for children.
 func (g *ground) runHelper(ctx context.Context, c program.Call) (program.Result, error) {
 	out, err := g.reaper.Run(ctx, proc.Helper{
-		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Input: c.Stdin, MaxOutput: helperOutput,
+		Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Env, Dir: c.Dir, Input: c.Stdin, MaxOutput: helperOutput,
 	})
 	return program.Result{Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.Exit.Status()}, err
 }
