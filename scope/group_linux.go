@@ -20,7 +20,7 @@ type Group struct {
 	bounds Bounds
 	gaps   []string
 	reason string
-	env    []string
+	host   Host
 	events *events
 }
 
@@ -93,7 +93,7 @@ func (g *Group) End(ctx context.Context) (Usage, error) {
 	if usage.Kills == 0 && err == nil && g.vanishes() {
 		return usage, nil // a scope that ended well goes by itself
 	}
-	m, lost := connect(ctx, variables(g.env))
+	m, lost := g.host.connect(ctx)
 	if lost != nil {
 		return usage, errors.Join(err, lost)
 	}

@@ -77,11 +77,25 @@ func (h *held) id(t *testing.T) proc.ID {
 	return id
 }
 
+// still is a process that can only be placed where it is.
+type still struct{ proc.ID }
+
+func (s still) Process() proc.ID { return s.ID }
+
+func (still) Through([]string, []string, time.Duration) ([]byte, error) {
+	return nil, errors.New("it stays where it is")
+}
+
+func (h *held) still(t *testing.T) Held { return still{h.id(t)} }
+
+// here is the host of the tests.
+func here() Host { return Host{Env: os.Environ()} }
+
 func (h *held) letGo() { io.WriteString(h.stdin, "go\n") }
 
 func prepared(t *testing.T, id string, limits Limits) *Plan {
 	t.Helper()
-	plan, err := Prepare(t.Context(), Request{ID: id, Limits: limits, Env: os.Environ()})
+	plan, err := Prepare(t.Context(), Request{ID: id, Limits: limits, Host: here()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +107,7 @@ func prepared(t *testing.T, id string, limits Limits) *Plan {
 func placed(t *testing.T, id string, limits Limits, script string) (*Group, *held) {
 	t.Helper()
 	h := hold(t, script)
-	g, err := prepared(t, id, limits).Place(t.Context(), h.id(t))
+	g, err := prepared(t, id, limits).Place(t.Context(), h.still(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,11 +263,11 @@ func TestGuestNameIsTaken(t *testing.T) {
 	first := hold(t, hog(60))
 	plan := prepared(t, "taken", Limits{Memory: Bytes(24 << 20)})
 	n := plan.name
-	if err := plan.manager.startUnit(t.Context(), n.unit(), properties(first.Process.Pid, plan.bounds)); err != nil {
+	if err := plan.manager.transport.start(t.Context(), n.unit(), first.still(t), plan.bounds); err != nil {
 		t.Fatal(err)
 	}
 	second := hold(t, "true")
-	g, err := plan.Place(t.Context(), second.id(t))
+	g, err := plan.Place(t.Context(), second.still(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +278,7 @@ func TestGuestNameIsTaken(t *testing.T) {
 	first.letGo()
 	first.Wait()
 	third := hold(t, "true")
-	g, err = plan.Place(t.Context(), third.id(t))
+	g, err = plan.Place(t.Context(), third.still(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,14 +306,14 @@ func TestGuestSweep(t *testing.T) {
 	orphan := hold(t, `trap "" TERM; sleep 600`)
 	plan := prepared(t, "orphan", Limits{})
 	plan.name.owner.ID = dead
-	left, err := plan.Place(t.Context(), orphan.id(t))
+	left, err := plan.Place(t.Context(), orphan.still(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	orphan.letGo()
 	mine, h := placed(t, "mine", Limits{}, "sleep 600")
 	h.letGo()
-	list, err := List(t.Context(), os.Environ())
+	list, err := List(t.Context(), here())
 	if err != nil || len(list) != 2 {
 		t.Errorf("the list: %+v, %v", list, err)
 	}
@@ -308,7 +322,7 @@ func TestGuestSweep(t *testing.T) {
 			t.Errorf("in the list: %+v", s)
 		}
 	}
-	swept, err := Sweep(t.Context(), os.Environ())
+	swept, err := Sweep(t.Context(), here())
 	if err != nil || !slices.Equal(swept, []string{left.Name()}) {
 		t.Errorf("swept %q, %v", swept, err)
 	}
@@ -318,7 +332,7 @@ func TestGuestSweep(t *testing.T) {
 		t.Error("the live session was swept too")
 	}
 	ended(t, mine)
-	if swept, err := Sweep(t.Context(), os.Environ()); err != nil || len(swept) > 0 {
+	if swept, err := Sweep(t.Context(), here()); err != nil || len(swept) > 0 {
 		t.Errorf("swept %q, %v at the end", swept, err)
 	}
 }
@@ -329,7 +343,7 @@ func TestGuestWithoutBus(t *testing.T) {
 	guestOf(t, Scope)
 	runtime := t.TempDir()
 	env := []string{"XDG_RUNTIME_DIR=" + runtime}
-	_, err := Prepare(t.Context(), Request{ID: "no-manager", Env: env})
+	_, err := Prepare(t.Context(), Request{ID: "no-manager", Host: Host{Env: env}})
 	var why *Unavailable
 	if !errors.As(err, &why) || !strings.Contains(why.Reason, "service manager") || !strings.Contains(why.Reason, "may not be divided") {
 		t.Errorf("without a manager: %v", err)
@@ -337,13 +351,13 @@ func TestGuestWithoutBus(t *testing.T) {
 	if err := os.Symlink(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "systemd"), filepath.Join(runtime, "systemd")); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := Prepare(t.Context(), Request{ID: "no-bus", Env: env})
+	plan, err := Prepare(t.Context(), Request{ID: "no-bus", Host: Host{Env: env}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer plan.Close()
 	h := hold(t, "exit 4")
-	g, err := plan.Place(t.Context(), h.id(t))
+	g, err := plan.Place(t.Context(), h.still(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +378,7 @@ func TestGuestEarlyEnd(t *testing.T) {
 		plan := prepared(t, "early", Limits{Memory: Bytes(64 << 20)})
 		id := h.id(t)
 		timer := time.AfterFunc(time.Duration(step)*20*time.Millisecond, func() { h.Process.Signal(syscall.SIGTERM) })
-		g, err := plan.Place(t.Context(), id)
+		g, err := plan.Place(t.Context(), still{id})
 		if err == nil {
 			h.letGo()
 		}
@@ -379,7 +393,7 @@ func TestGuestEarlyEnd(t *testing.T) {
 			t.Errorf("after %d steps: started %t, %v, %v", step, started, h.ProcessState, err)
 		}
 	}
-	if list, err := List(t.Context(), os.Environ()); err != nil || len(list) > 0 {
+	if list, err := List(t.Context(), here()); err != nil || len(list) > 0 {
 		t.Errorf("left behind: %+v, %v", list, err)
 	}
 }

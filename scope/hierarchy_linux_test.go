@@ -76,7 +76,7 @@ func TestNoVersion2(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := planted(t, "/", nil)
 			h.magic = func(string) (int64, error) { return c.magic, c.err }
-			_, err := prepare(context.Background(), h, Request{ID: name, Env: []string{"XDG_RUNTIME_DIR=" + t.TempDir()}})
+			_, err := prepare(context.Background(), h, Request{ID: name, Host: Host{Env: []string{"XDG_RUNTIME_DIR=" + t.TempDir()}}})
 			refusal(t, err, h.mount, c.words)
 			if swept, err := h.sweep(t.Context(), nil, owner{}); len(swept) > 0 || err != nil {
 				t.Errorf("swept %q, %v", swept, err)
@@ -107,7 +107,7 @@ func TestNoWay(t *testing.T) {
 			runtime := t.TempDir()
 			h := planted(t, "/a/b", c.files)
 			os.Symlink("/proc/self/ns", filepath.Join(h.proc, "self/ns"))
-			_, err := prepare(context.Background(), h, Request{ID: name, Limits: limits, Env: []string{"XDG_RUNTIME_DIR=" + runtime}})
+			_, err := prepare(context.Background(), h, Request{ID: name, Limits: limits, Host: Host{Env: []string{"XDG_RUNTIME_DIR=" + runtime}}})
 			refusal(t, err, append(c.words, "no scope: the service manager of this user does not answer in "+runtime+": no such file or directory")...)
 		})
 	}

@@ -2,6 +2,7 @@ package scope
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -20,7 +21,7 @@ type Plan struct {
 	// need are the controllers that the limits need.
 	need    []string
 	strict  bool
-	env     []string
+	host    Host
 	manager *manager
 	// parent is where a group can be made directly; empty for nowhere.
 	parent string
@@ -43,7 +44,7 @@ func prepare(ctx context.Context, h hierarchy, r Request) (*Plan, error) {
 	}
 	p := &Plan{
 		hierarchy: h, name: name{label: sanitise(r.ID), owner: self, attempt: 1},
-		need: r.Limits.controllers(), strict: r.Strict, env: r.Env,
+		need: r.Limits.controllers(), strict: r.Strict, host: r.Host,
 	}
 	p.byManager(ctx)
 	if p.manager == nil {
@@ -73,7 +74,7 @@ func (l Limits) controllers() []string {
 
 // byManager finds the user's service manager.
 func (p *Plan) byManager(ctx context.Context) {
-	m, err := connect(ctx, variables(p.env))
+	m, err := p.host.connect(ctx)
 	if err == nil {
 		if err = m.check(p.hierarchy, p.indispensable()); err == nil {
 			p.manager = m
@@ -159,9 +160,10 @@ func (p *Plan) Close() {
 // read back from here. Where one way does not hold, the other is gone; where
 // none does, an *Unavailable says why, and the process has been ended, or is the
 // caller's to end. One that was ended by somebody else is ErrEnded.
-func (p *Plan) Place(ctx context.Context, id proc.ID) (*Group, error) {
+func (p *Plan) Place(ctx context.Context, held Held) (*Group, error) {
+	id := held.Process()
 	if p.manager != nil {
-		n, err := p.manager.start(ctx, p.name, id.PID, p.bounds)
+		n, err := p.manager.start(ctx, p.name, held, p.bounds)
 		var g *Group
 		if err == nil {
 			g, err = p.inScope(n, id)
@@ -171,7 +173,10 @@ func (p *Plan) Place(ctx context.Context, id proc.ID) (*Group, error) {
 		}
 		p.refused = append(p.refused, fmt.Errorf("no scope: %w", err))
 		defer p.discard(ctx, n, id)
-		if !id.Alive() {
+		switch {
+		case errors.Is(err, errSpent):
+			return nil, p.refusal()
+		case !id.Alive():
 			return nil, ErrEnded // by no lack of this machine
 		}
 		p.directly()
@@ -212,7 +217,7 @@ func (p *Plan) inScope(n name, id proc.ID) (*Group, error) {
 		// A manager that sees other process numbers moved somebody else.
 		return nil, unavailable("the service manager left the command in the group %s", group)
 	}
-	g := &Group{hierarchy: p.hierarchy, mode: Scope, unit: n.unit(), path: group, bounds: p.bounds, env: p.env}
+	g := &Group{hierarchy: p.hierarchy, mode: Scope, unit: n.unit(), path: group, bounds: p.bounds, host: p.host}
 	if _, err := p.read(group, weightFile); err != nil && p.bounds.Weight != nil && !p.strict {
 		g.bounds.Weight = nil
 		g.gaps = append(g.gaps, "the processor weight is not in force: the service manager of this user was not given the controller cpu")
@@ -247,6 +252,29 @@ func (b Bounds) controls() []control {
 	}
 	if b.Weight != nil {
 		list = append(list, control{weightFile, strconv.FormatUint(*b.Weight, 10)})
+	}
+	return list
+}
+
+// description is what a service manager calls a scope for people.
+const description = "A session of cage"
+
+// resource is a bound by the name that systemd has for it.
+type resource struct {
+	name  string
+	value uint64
+}
+
+// resources are the bounds as systemd.resource-control(5) has them. There is no
+// MemoryHigh: it slows a runaway down where this is to end it. And swap is
+// closed, because MemoryMax alone lets a runaway take all of that.
+func (b Bounds) resources() []resource {
+	list := []resource{{"TasksMax", b.TasksMax}}
+	if b.MemoryMax != nil {
+		list = append(list, resource{"MemoryMax", *b.MemoryMax}, resource{"MemorySwapMax", 0})
+	}
+	if b.Weight != nil {
+		list = append(list, resource{"CPUWeight", *b.Weight})
 	}
 	return list
 }

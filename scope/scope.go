@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"cage/internal/proc"
+	"cage/internal/program"
 )
 
 // DefaultTasks is how many processes and threads a group may have where nothing
@@ -103,8 +104,26 @@ type Request struct {
 	Limits Limits
 	// Strict refuses a machine that can hold only some of the limits.
 	Strict bool
-	// Env is where the service manager is looked for.
+	// Host is where the service manager is looked for.
+	Host Host
+}
+
+// Host is the surroundings in which the user's service manager is found.
+type Host struct {
+	// Env is an environment.
 	Env []string
+	// Find returns the absolute path of one of the manager's programs, and Run
+	// runs it. Where they are nil they are done without.
+	Find func(name string) (string, error)
+	Run  program.Runner
+}
+
+// Held is a process that stands still. It can be sent through another program,
+// of which it comes back as the same process; where it does not, it has ended,
+// and what the program said to its standard error is returned.
+type Held interface {
+	Process() proc.ID
+	Through(prefix, env []string, patience time.Duration) (said []byte, err error)
 }
 
 // Session is a group that a cage made.

@@ -2,11 +2,7 @@
 
 package scope
 
-import (
-	"context"
-
-	"cage/internal/proc"
-)
+import "context"
 
 // Plan is a place for a group. This system has none.
 type Plan struct{}
@@ -24,10 +20,10 @@ func Prepare(context.Context, Request) (*Plan, error) {
 func CanRenice() bool { return false }
 
 // Sweep finds nothing.
-func Sweep(context.Context, []string) ([]string, error) { return nil, nil }
+func Sweep(context.Context, Host) ([]string, error) { return nil, nil }
 
 // List finds nothing.
-func List(context.Context, []string) ([]Session, error) { return nil, nil }
+func List(context.Context, Host) ([]Session, error) { return nil, nil }
 
 func (*Plan) Close() {}
 
@@ -35,7 +31,7 @@ func (*Plan) Together(context.Context) *uint64 { return nil }
 
 func (*Plan) Sweep(context.Context) ([]string, error) { return nil, nil }
 
-func (*Plan) Place(context.Context, proc.ID) (*Group, error) {
+func (*Plan) Place(context.Context, Held) (*Group, error) {
 	return nil, unavailable("this system has no control groups")
 }
 

@@ -25,7 +25,7 @@ func (f found) spelled() string {
 // Sweep ends the groups whose cage is dead, with every process in them, and
 // returns what they were called. An error says what could not be swept or not be
 // looked for.
-func Sweep(ctx context.Context, env []string) (swept []string, err error) {
+func Sweep(ctx context.Context, on Host) (swept []string, err error) {
 	h := machine()
 	if h.check() != nil {
 		return nil, nil // nothing can have been made
@@ -34,7 +34,7 @@ func Sweep(ctx context.Context, env []string) (swept []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := connect(ctx, variables(env))
+	m, err := on.connect(ctx)
 	if err != nil {
 		m = nil // without a manager there are no scopes
 	} else {
@@ -72,13 +72,13 @@ func (h hierarchy) clear(ctx context.Context, m *manager, f found) error {
 		return h.remove(f.group, killPatience)
 	}
 	// It fails where nothing lives in it.
-	_ = m.killUnit(ctx, f.unit)
+	_ = m.kill(ctx, f.unit)
 	_, err := m.settled(ctx, f.unit)
 	return err
 }
 
 // List returns the groups that cages made, for people.
-func List(ctx context.Context, env []string) ([]Session, error) {
+func List(ctx context.Context, on Host) ([]Session, error) {
 	h := machine()
 	if h.check() != nil {
 		return nil, nil
@@ -87,7 +87,7 @@ func List(ctx context.Context, env []string) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := connect(ctx, variables(env))
+	m, err := on.connect(ctx)
 	if err != nil {
 		m = nil
 	} else {
@@ -109,10 +109,10 @@ func (h hierarchy) sessions(ctx context.Context, m *manager) ([]found, error) {
 	if m == nil {
 		return groups, nil
 	}
-	known, err := m.sessions(ctx)
+	known, err := m.scopes(ctx)
 	for _, unit := range known {
-		if n, ours := parseName(unit.Name); ours {
-			groups = append(groups, found{name: n, group: path.Join(m.sessionsGroup(), unit.Name), unit: unit.Name})
+		if n, ours := parseName(unit); ours {
+			groups = append(groups, found{name: n, group: path.Join(m.sessionsGroup(), unit), unit: unit})
 		}
 	}
 	return groups, err

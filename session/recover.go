@@ -60,7 +60,7 @@ func (s *session) takeOver(ctx context.Context, decision Decision) (restored boo
 	if err := r.endProcesses(); err != nil {
 		return false, err
 	}
-	s.noteSwept(scope.Sweep(ctx, s.Env))
+	s.noteSwept(scope.Sweep(ctx, s.host()))
 	// A signal ends the start after the recovery, not within it: half of one
 	// must not pass for a whole.
 	recovered, err := r.putBack(context.WithoutCancel(ctx))

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"cage/internal/proc"
+	"cage/internal/program"
 	"cage/report"
 	"cage/scope"
 	"cage/spawn"
@@ -46,7 +46,7 @@ func (s *session) findGroup(ctx context.Context) error {
 		return nil
 	}
 	place, err := scope.Prepare(ctx, scope.Request{
-		ID: s.id, Limits: s.Resources.Limits, Strict: s.Resources.Require, Env: s.Env,
+		ID: s.id, Limits: s.Resources.Limits, Strict: s.Resources.Require, Host: s.host(),
 	})
 	if err == nil {
 		s.place = place
@@ -59,6 +59,12 @@ func (s *session) findGroup(ctx context.Context) error {
 	}
 	s.doWithout(err)
 	return nil
+}
+
+// host is where the service manager is looked for. Its programs are looked up
+// outside the root, as git is.
+func (s *session) host() scope.Host {
+	return scope.Host{Env: s.Env, Find: program.Finder(s.Env, s.layout.Root), Run: s.runHelper}
 }
 
 // noteSwept warns of what killed cages had left in groups of their own.
@@ -89,17 +95,17 @@ func (s *session) doWithout(why error) {
 // confine returns what the command is confined by when it starts; nil for nothing.
 func (s *session) confine(ctx context.Context) spawn.Confine {
 	if s.place != nil {
-		return func(id proc.ID) (spawn.Confinement, error) { return s.intoGroup(ctx, id) }
+		return func(held spawn.Held) (spawn.Confinement, error) { return s.intoGroup(ctx, held) }
 	}
 	if s.resources.Mode == niceOnly {
-		return func(proc.ID) (spawn.Confinement, error) { return spawn.Confinement{Niceness: niceness}, nil }
+		return func(spawn.Held) (spawn.Confinement, error) { return spawn.Confinement{Niceness: niceness}, nil }
 	}
 	return nil
 }
 
 // intoGroup moves the process that becomes the command into a group.
-func (s *session) intoGroup(ctx context.Context, id proc.ID) (spawn.Confinement, error) {
-	group, err := s.place.Place(ctx, id)
+func (s *session) intoGroup(ctx context.Context, held spawn.Held) (spawn.Confinement, error) {
+	group, err := s.place.Place(ctx, held)
 	if err != nil {
 		return spawn.Confinement{}, err
 	}

@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"errors"
+	"time"
 
 	"cage/internal/proc"
 )
@@ -9,7 +10,26 @@ import (
 // Confine puts a process that stands still under what is to hold for the
 // command that it becomes, before anything of that has run. An error is that of
 // the start.
-type Confine func(proc.ID) (Confinement, error)
+type Confine func(Held) (Confinement, error)
+
+// Held is a process that stands still until it becomes the command.
+type Held struct {
+	id      proc.ID
+	through func(prefix, env []string, patience time.Duration) (said []byte, err error)
+}
+
+// Process identifies it.
+func (h Held) Process() proc.ID { return h.id }
+
+// Through has it become another program, which runs at last what its arguments
+// end with, and returns when it stands still again: the same process, after
+// whatever that program has done to it. The program is the first of prefix, an
+// absolute path, and env its whole environment. Where the process does not come
+// back, what the program said to its standard error is returned; an end without
+// words is ErrNeverStarted.
+func (h Held) Through(prefix, env []string, patience time.Duration) (said []byte, err error) {
+	return h.through(prefix, env, patience)
+}
 
 // Confinement is what the process finds true of itself before it becomes the
 // command, which it does not where something is not so.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -65,32 +66,56 @@ type unproved struct{ what error }
 func (u *unproved) Error() string        { return ErrUnproved.Error() + ": " + u.what.Error() }
 func (u *unproved) Is(target error) bool { return target == ErrUnproved }
 
-// confined is what a program answers its keeper who holds a process for it.
+// confined is what a program answers its keeper who holds a process for it: how
+// that is confined, or what it has to go through before.
 type confined struct {
-	Confinement Confinement
-	Refused     bool
+	Confinement  Confinement
+	Refused      bool
+	Through, Env []string
+	Patience     time.Duration
 }
 
 // confineFrom has the program at the other end confine a process.
 func (k *keeper) confineFrom(decoder *gob.Decoder) Confine {
-	return func(id proc.ID) (Confinement, error) {
-		if err := k.notices.send(notice{Event: holding, Command: id}); err != nil {
-			return Confinement{}, err
+	return func(held Held) (Confinement, error) {
+		var came notice // of the way that it was sent
+		for {
+			came.Event, came.Command = holding, held.Process()
+			if err := k.notices.send(came); err != nil {
+				return Confinement{}, err
+			}
+			var v confined
+			if err := decoder.Decode(&v); err != nil {
+				return Confinement{}, fmt.Errorf("waiting for the confinement: %w", err)
+			}
+			switch {
+			case v.Refused:
+				return Confinement{}, errors.New("the program refuses") // it knows why
+			case v.Through == nil:
+				return v.Confinement, nil
+			}
+			said, err := held.Through(v.Through, v.Env, v.Patience)
+			if came = (notice{}); err != nil {
+				came = refusal(err)
+			}
+			came.Said = said
 		}
-		var v confined
-		if err := decoder.Decode(&v); err != nil {
-			return Confinement{}, fmt.Errorf("waiting for the confinement: %w", err)
-		}
-		if v.Refused {
-			return Confinement{}, errors.New("the program refuses") // it knows why
-		}
-		return v.Confinement, nil
 	}
 }
 
 // answer confines a process that the keeper holds, and lets it go.
-func (k *kept) answer(id proc.ID, confine Confine) error {
-	c, err := confine(id)
+func (k *kept) answer(decoder *gob.Decoder, id proc.ID, confine Confine) error {
+	through := func(prefix, env []string, patience time.Duration) ([]byte, error) {
+		if err := k.orders.send(confined{Through: prefix, Env: env, Patience: patience}); err != nil {
+			return nil, err
+		}
+		came, err := hear(decoder)
+		if err != nil || came.fine() {
+			return nil, err
+		}
+		return came.Said, came.err(prefix[0])
+	}
+	c, err := confine(Held{id: id, through: through})
 	if sent := k.orders.send(confined{Confinement: c, Refused: err != nil}); err == nil {
 		err = sent
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,12 +19,13 @@ import (
 func TestConfineComesFirst(t *testing.T) {
 	onEach(t, func(t *testing.T, mechanism string) {
 		var confined proc.ID
-		g := plantAs(t, mechanism, Command{Confine: func(id proc.ID) (Confinement, error) {
-			confined = id
-			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", id.PID))
-			if err != nil || !strings.HasPrefix(string(text), stageName) {
-				t.Errorf("confined is %q, %v", text, err)
-			}
+		g := plantAs(t, mechanism, Command{Confine: func(held Held) (Confinement, error) {
+			confined = held.Process()
+			// The kernel says that it has become the stage before it shows its name.
+			eventually(t, "the stage that stands still", func() bool {
+				text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", confined.PID))
+				return err == nil && strings.HasPrefix(string(text), stageName)
+			})
 			return Confinement{Niceness: 7}, nil
 		}}, "cut -d' ' -f19 /proc/self/stat")
 		if got := g.line(t); got != "7" {
@@ -43,11 +45,12 @@ func TestUnconfinedNeverRuns(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "ran")
 	onEach(t, func(t *testing.T, _ string) {
 		for want, confine := range map[error]Confine{
-			full: func(proc.ID) (Confinement, error) { return Confinement{}, full },
-			ErrUnproved: func(proc.ID) (Confinement, error) {
+			full: func(Held) (Confinement, error) { return Confinement{}, full },
+			ErrUnproved: func(Held) (Confinement, error) {
 				return Confinement{Group: "/no-such-group", Controls: map[string]string{"memory.max": "1"}}, nil
 			},
-			ErrNeverStarted: func(id proc.ID) (Confinement, error) {
+			ErrNeverStarted: func(held Held) (Confinement, error) {
+				id := held.Process()
 				err := id.Signal(unix.SIGTERM)
 				eventually(t, "the end of the held process", func() bool { return !id.Alive() })
 				return Confinement{}, err
@@ -56,15 +59,82 @@ func TestUnconfinedNeverRuns(t *testing.T) {
 			var held proc.ID
 			_, err := Stage{entered: true}.Start(newReaper(t), Command{
 				Path: "touch", Args: []string{marker}, Environment: Environment{Policy: Inherit},
-				Confine: func(id proc.ID) (Confinement, error) {
-					held = id
-					return confine(id)
+				Confine: func(h Held) (Confinement, error) {
+					held = h.Process()
+					return confine(h)
 				},
 			})
 			if !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
 			}
 			eventually(t, "the end of what was held", func() bool { return !held.Alive() })
+		}
+	})
+	if _, err := os.Lstat(marker); err == nil {
+		t.Error("the command ran")
+	}
+}
+
+// Promise: a held process comes back from another program as itself, with what
+// that has done to it, and the command sees nothing of the way.
+func TestHeldGoesThrough(t *testing.T) {
+	onEach(t, func(t *testing.T, mechanism string) {
+		g := plantAs(t, mechanism, Command{Confine: func(held Held) (Confinement, error) {
+			for range 2 {
+				said, err := held.Through([]string{"/bin/sh", "-c", `echo "$WAY" >&2; exec nice -n 3 "$@"`, "sh"},
+					[]string{"WAY=this", "PATH=" + os.Getenv("PATH")}, time.Minute)
+				if err != nil || said != nil {
+					t.Errorf("it said %q, %v", said, err)
+				}
+			}
+			return Confinement{}, nil
+		}}, `echo $(cut -d' ' -f1,19 /proc/$$/stat) $(ls /proc/$$/fd) $(readlink /proc/$$/fd/2) "$WAY"`)
+		stderr, err := os.Readlink("/proc/self/fd/2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The shell reads what ls says by its descriptor 3.
+		if got, want := g.line(t), fmt.Sprintf("%d 6 0 1 2 3 %s", g.Command().PID, stderr); got != want {
+			t.Errorf("process, niceness, descriptors, standard error and variable are %q, want %q", got, want)
+		}
+		goneIn(t, g.Run)
+	})
+}
+
+// Promise: who does not come back says why, and never becomes the command.
+func TestHeldDoesNotComeBack(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "ran")
+	onEach(t, func(t *testing.T, _ string) {
+		for name, c := range map[string]struct {
+			prefix   []string
+			patience time.Duration
+			said     string
+			err      string
+		}{
+			"it fails":         {[]string{"/bin/sh", "-c", "echo no such luck >&2; exit 1"}, time.Minute, "no such luck\n", "/bin/sh failed"},
+			"it says a lot":    {[]string{"/bin/sh", "-c", "yes | head -c 100000 >&2; exit 1"}, time.Minute, strings.Repeat("y\n", mostSaid/2), "/bin/sh failed"},
+			"it says nothing":  {[]string{"/bin/sh", "-c", "exit 1"}, time.Minute, "", ErrNeverStarted.Error()},
+			"it is killed":     {[]string{"/bin/sh", "-c", "kill -9 $$"}, time.Minute, "", ErrNeverStarted.Error()},
+			"there is no such": {[]string{"/no/such/program"}, time.Minute, stageName + ": exec /no/such/program: no such file or directory\n", "/no/such/program failed"},
+			"it takes long":    {[]string{"/bin/sh", "-c", "exec sleep 600"}, 50 * time.Millisecond, "", "/bin/sh did not end in 50ms"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				var held proc.ID
+				var said []byte
+				_, err := Stage{entered: true}.Start(newReaper(t), Command{
+					Path: "touch", Args: []string{marker}, Environment: Environment{Policy: Inherit},
+					Confine: func(h Held) (Confinement, error) {
+						held = h.Process()
+						var err error
+						said, err = h.Through(c.prefix, nil, c.patience)
+						return Confinement{}, err
+					},
+				})
+				if string(said) != c.said || err == nil || !strings.HasSuffix(err.Error(), c.err) {
+					t.Errorf("it said %.100q, %v; want %.100q, %q", said, err, c.said, c.err)
+				}
+				eventually(t, "the end of what was held", func() bool { return !held.Alive() })
+			})
 		}
 	})
 	if _, err := os.Lstat(marker); err == nil {

@@ -132,7 +132,7 @@ func (k *kept) begin(decoder *gob.Decoder, confine Confine, what request) error 
 	}
 	first, err := hear(decoder)
 	if err == nil && first.Event == holding {
-		if err := k.answer(first.Command, confine); err != nil {
+		if err := k.answer(decoder, first.Command, confine); err != nil {
 			return err
 		}
 		first, err = hear(decoder)

@@ -13,11 +13,12 @@ import (
 )
 
 // The talk between a program and its keeper: first the program sends a
-// request, and the keeper says started or refused; before that, where the command
-// is to be confined, holding, and the program says how. From then on it
-// sends orders, each of which is answered under its number, and the keeper
-// says, unasked, stopped whenever the command was, and at last exited and gone.
-// Both sides are the same binary, so the encoding needs no version.
+// request, and the keeper says started or refused. Before that, where the command
+// is to be confined, it says holding, and the program says how, or first sends
+// the held process through another program and is told holding again. From then
+// on the program sends orders, each of which is answered under its number, and
+// the keeper says, unasked, stopped whenever the command was, and at last exited
+// and gone. Both sides are the same binary, so the encoding needs no version.
 
 // request is what to start.
 type request struct {
@@ -70,8 +71,10 @@ type notice struct {
 	Command proc.ID       // started, holding
 	Errno   syscall.Errno // refused: what the system answered, or 0
 	Error   string        // refused without Errno; answered list or leave, where it failed
-	// refused: that it is one of these.
+	// refused: that it is one of these. Holding says by the same fields why the
+	// process did not come back from where it was sent.
 	Unproved, NeverStarted bool
+	Said                   []byte // holding: what the other program said then
 
 	Signal syscall.Signal // stopped
 	Exit   proc.Exit      // exited
@@ -109,6 +112,9 @@ func (n notice) err(path string) error {
 		return errors.New(n.Error)
 	}
 }
+
+// fine reports whether nothing was refused.
+func (n notice) fine() bool { return n.Errno == 0 && n.Error == "" }
 
 // told is an error that another process has put into words.
 type told struct {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,11 +48,14 @@ func (s Stage) startOwn(r *proc.Reaper, c Command, spec proc.Spec) (*proc.Tree, 
 func (s setup) none() bool { return len(s.Limits) == 0 && s.Refusals == (refusals{}) }
 
 // assignment is what the stage is told: how to set itself up, and what to
-// become then.
+// become then; or which program it goes through before.
 type assignment struct {
 	Setup     setup
 	Path      string
 	Args, Env []string
+	Through   []string
+	// Parent is the process with which the command dies; 0 for none.
+	Parent int
 }
 
 // startTree starts a command, by way of the stage where something has to be set
@@ -83,10 +87,16 @@ func startTree(r *proc.Reaper, spec proc.Spec, set setup, confine Confine) (*pro
 	}
 	mayStop := keepAwake(tree.Stopped(), tree.Command())
 	if confine != nil {
-		set.Confinement, err = confine(tree.Command())
+		set.Confinement, err = confine(Held{id: tree.Command(), through: func(prefix, env []string, patience time.Duration) ([]byte, error) {
+			return sendThrough(ours, prefix, env, patience)
+		}})
 	}
 	if err == nil {
-		err = assign(ours, assignment{Setup: set, Path: spec.Path, Args: spec.Args, Env: spec.Env})
+		what := assignment{Setup: set, Path: spec.Path, Args: spec.Args, Env: spec.Env}
+		if !spec.Outlives {
+			what.Parent = os.Getpid()
+		}
+		err = assign(ours, what)
 	}
 	mayStop()
 	if err != nil {
@@ -166,8 +176,15 @@ func become(talk string) error {
 	}
 	// What is set for a thread holds for the command if that thread becomes it.
 	runtime.LockOSThread()
+	if what.Through != nil {
+		return goThrough(socket, what.Through, what.Env)
+	}
 	answers := newSender(socket)
-	if err := what.Setup.apply(); err != nil {
+	err = dieWith(what.Parent)
+	if err == nil {
+		err = what.Setup.apply()
+	}
+	if err != nil {
 		return answers.send(refusal(err))
 	}
 	// That the talk ends means nothing by itself: the stage may have been killed.
@@ -176,6 +193,22 @@ func become(talk string) error {
 	}
 	err = syscall.Exec(what.Path, what.Args, what.Env)
 	return answers.send(refusal(&fs.PathError{Op: "exec", Path: what.Path, Err: err}))
+}
+
+// dieWith has the command die with its parent. The stage was started so, but the
+// kernel keeps that for each thread, and the one that becomes the command may be
+// another by now (PR_SET_PDEATHSIG(2const)).
+func dieWith(parent int) error {
+	if parent == 0 {
+		return nil
+	}
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("having the command die with its parent: %w", err)
+	}
+	if os.Getppid() != parent {
+		return ErrNeverStarted // it has died before
+	}
+	return nil
 }
 
 func (s setup) apply() error {

@@ -25,13 +25,13 @@ const (
 // Main must be what main does first: in a process that was started as a hidden
 // stage of the program it does that stage's work and does not return.
 func Main() Stage {
-	if len(os.Args) == 2 {
-		switch os.Args[0] {
-		case keeperName:
-			os.Exit(stageMain(keep))
-		case stageName:
-			os.Exit(stageMain(become))
-		}
+	switch {
+	case len(os.Args) == 2 && os.Args[0] == keeperName:
+		os.Exit(stageMain(keep(os.Args[1])))
+	case len(os.Args) == 2 && os.Args[0] == stageName:
+		os.Exit(stageMain(become(os.Args[1])))
+	case isBackAs(os.Args):
+		os.Exit(stageMain(comeBack(os.Args)))
 	}
 	return Stage{entered: true}
 }
@@ -42,10 +42,9 @@ func Gaps(Lifetime) []string { return proc.Limits() }
 // Gaps names, a sentence each, what this system cannot hold of a terminal.
 func (t Terminal) Gaps() []string { return nil }
 
-// stageMain runs a stage, which finds the socket to whoever started it at the
-// descriptor that its argument names.
-func stageMain(stage func(socket string) error) (code int) {
-	if err := stage(os.Args[1]); err != nil {
+// stageMain says how a stage failed and returns its exit code.
+func stageMain(err error) (code int) {
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[0], err)
 		return 2
 	}

@@ -55,7 +55,7 @@ var houseImports = map[string][]string{
 	"internal/tempdir":    {},
 	"internal/console":    {},
 	"internal/pushguard":  {"spawn", "report", "rules", "internal/gitrepo", "internal/program"},
-	"internal/doctor":     {"session", "journal", "spawn", "scope", "snapshot", "report", "rules", "internal/kept", "internal/proc", "internal/pushguard", "internal/tempdir"},
+	"internal/doctor":     {"session", "journal", "spawn", "scope", "snapshot", "report", "rules", "internal/kept", "internal/proc", "internal/program", "internal/pushguard", "internal/tempdir"},
 	"internal/review":     {"restore", "rules", "snapshot", "internal/kept", "internal/safefile", "internal/gitrepo", "internal/program"},
 	"internal/suggest":    {"rules", "internal/safefile"},
 	"internal/bench":      {"journal", "rules", "snapshot", "spawn", "internal/proc", "internal/torture"},

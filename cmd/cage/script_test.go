@@ -20,6 +20,7 @@ import (
 	"cage/internal/torture"
 	"cage/report"
 	"cage/report/reporttest"
+	"cage/spawn"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
@@ -47,13 +48,11 @@ import (
 
 func TestMain(m *testing.M) {
 	torture.Main()
+	spawn.Main() // a stage is called by several names
 	testscript.Main(m, map[string]func(){
-		"cage":   main,
-		"tamper": tamperMain,
-		// The stages that the program starts itself into.
-		"cage-keeper":   main,
+		"cage":          main,
+		"tamper":        tamperMain,
 		pushguard.Stage: main,
-		"cage-stage":    main,
 	})
 }
 

@@ -8,8 +8,10 @@ import (
 	"context"
 	"fmt"
 
+	"cage/internal/program"
 	"cage/report"
 	"cage/rules"
+	"cage/scope"
 	"cage/session"
 	"cage/snapshot"
 	"cage/spawn"
@@ -34,7 +36,8 @@ func Diagnose(ctx context.Context, stage spawn.Stage, env []string, limits snaps
 		findings = append(findings, onWatching(e)...)
 	}
 	findings = append(findings, onMachine()...)
-	findings = append(findings, onResources(ctx, stage, env)...)
+	host := scope.Host{Env: env, Find: program.Finder(env, e.Layout.Root), Run: program.Exec}
+	findings = append(findings, onResources(ctx, stage, host)...)
 	return report.Diagnosis{Root: e.Layout.Root, Findings: findings, Leftovers: left}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"cage/internal/proc"
 	"cage/report"
 	"cage/scope"
 	"cage/spawn"
@@ -19,10 +18,10 @@ const probeTasks = 16
 
 // onResources says whether a run can be given limits, which groups of sessions
 // there are, and whether they have a limit together.
-func onResources(ctx context.Context, stage spawn.Stage, env []string) []report.Finding {
+func onResources(ctx context.Context, stage spawn.Stage, host scope.Host) []report.Finding {
 	const area = "cgroups"
 	plan, err := scope.Prepare(ctx, scope.Request{
-		ID: "doctor", Limits: scope.Limits{Memory: scope.Bytes(probeMemory), Tasks: probeTasks}, Env: env,
+		ID: "doctor", Limits: scope.Limits{Memory: scope.Bytes(probeMemory), Tasks: probeTasks}, Host: host,
 	})
 	if err != nil {
 		return []report.Finding{withoutLimits(err)}
@@ -38,7 +37,7 @@ func onResources(ctx context.Context, stage spawn.Stage, env []string) []report.
 		f.Fix = "systemctl --user set-property cage-sessions.slice MemoryMax=6G MemorySwapMax=0"
 		found = append(found, f)
 	}
-	return append(found, onGroups(ctx, env)...)
+	return append(found, onGroups(ctx, host)...)
 }
 
 func withoutLimits(err error) report.Finding {
@@ -51,8 +50,8 @@ func probe(ctx context.Context, stage spawn.Stage, plan *scope.Plan) (mode scope
 	var group *scope.Group
 	run, err := stage.Open(spawn.Command{
 		Path: "true", Environment: spawn.Environment{Policy: spawn.Inherit},
-		Confine: func(id proc.ID) (spawn.Confinement, error) {
-			group, err = plan.Place(ctx, id)
+		Confine: func(held spawn.Held) (spawn.Confinement, error) {
+			group, err = plan.Place(ctx, held)
 			if err != nil {
 				return spawn.Confinement{}, err
 			}
@@ -72,9 +71,9 @@ func probe(ctx context.Context, stage spawn.Stage, plan *scope.Plan) (mode scope
 }
 
 // onGroups lists the groups that sessions have, or have left.
-func onGroups(ctx context.Context, env []string) []report.Finding {
+func onGroups(ctx context.Context, host scope.Host) []report.Finding {
 	const area = "cgroups"
-	list, err := scope.List(ctx, env)
+	list, err := scope.List(ctx, host)
 	if err != nil {
 		return []report.Finding{note(area, "the groups of sessions cannot be listed: "+err.Error())}
 	}

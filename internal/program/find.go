@@ -38,6 +38,17 @@ func Find(name, pathEnv, outside string) (string, error) {
 	return "", fmt.Errorf("no %s %w", name, ErrNotFound)
 }
 
+// Finder returns Find in an environment.
+func Finder(environ []string, outside string) func(name string) (string, error) {
+	path := ""
+	for _, entry := range environ {
+		if value, found := strings.CutPrefix(entry, "PATH="); found {
+			path = value
+		}
+	}
+	return func(name string) (string, error) { return Find(name, path, outside) }
+}
+
 // in returns the executable of one directory, unless any step to it touches
 // outside.
 func in(dir, name, outside string) (string, bool) {

@@ -1,0 +1,315 @@
+package scope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	systemd "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
+	"golang.org/x/sys/unix"
+)
+
+// bus talks to the service manager over D-Bus (org.freedesktop.systemd1(5)).
+type bus struct{ conn *systemd.Conn }
+
+// address is one way to the service manager.
+type address struct {
+	// socket is a path, or a name after an @.
+	socket string
+	// direct is a socket of the manager itself, without a bus between.
+	direct bool
+}
+
+// busVariable names the address of the session's bus.
+const busVariable = "DBUS_SESSION_BUS_ADDRESS"
+
+// addresses are the ways to the user's service manager, as systemd-run(1) goes
+// them. Of the kinds of addresses that a bus can have only sockets are dialled:
+// others start programs, or lead to other machines.
+func addresses(env map[string]string) []address {
+	all := []address{{socket: filepath.Join(runtimeFolder(env), "systemd/private"), direct: true}}
+	if socket := busSocket(env[busVariable]); socket != "" {
+		all = append(all, address{socket: socket})
+	}
+	return append(all, address{socket: filepath.Join(runtimeFolder(env), "bus")})
+}
+
+// busSocket returns the socket that the address of a bus begins with; empty
+// where that is none (D-Bus specification, server addresses).
+func busSocket(text string) string {
+	first, _, _ := strings.Cut(text, ";")
+	parameters, isSocket := strings.CutPrefix(first, "unix:")
+	for parameter := range strings.SplitSeq(parameters, ",") {
+		key, value, _ := strings.Cut(parameter, "=")
+		name, err := dbus.UnescapeBusAddressValue(value)
+		switch {
+		case !isSocket || err != nil || name == "":
+		case key == "path":
+			return name
+		case key == "abstract":
+			return "@" + name
+		}
+	}
+	return ""
+}
+
+// busManager finds the user's service manager over D-Bus. Where it does not, the
+// error is that of the last way, and mute says that somebody on this machine was
+// reached and not understood.
+func busManager(ctx context.Context, env map[string]string) (m *manager, mute bool, err error) {
+	elsewhere := false
+	for _, a := range addresses(env) {
+		if m, err = a.manager(ctx); err == nil {
+			return m, false, nil
+		}
+		elsewhere = elsewhere || errors.Is(err, errOtherPIDs)
+		mute = mute || errors.Is(err, errNotUnderstood)
+	}
+	return nil, mute && !elsewhere, err
+}
+
+// errNotUnderstood is wrapped where there is somebody at an address.
+var errNotUnderstood = errors.New("it was not understood")
+
+func (a address) manager(ctx context.Context) (*manager, error) {
+	conn, err := systemd.NewConnection(func() (*dbus.Conn, error) { return dial(ctx, a) })
+	if err != nil {
+		return nil, err
+	}
+	t := &bus{conn}
+	if err = t.listen(a); err == nil {
+		var m *manager
+		if m, err = managed(ctx, t); err == nil {
+			return m, nil
+		}
+	}
+	t.close()
+	return nil, fmt.Errorf("%w (%w)", err, errNotUnderstood)
+}
+
+// dial connects to one address. What answers nothing is given up, and so is it
+// when ctx ends; the connection outlives that.
+func dial(ctx context.Context, a address) (*dbus.Conn, error) {
+	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, done := context.WithTimeout(ctx, managerPatience)
+	defer done()
+	pending := context.AfterFunc(ctx, cancel)
+	conn, err := converse(ctx, alive, a)
+	if !pending() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// converse opens a socket and says who asks; the conversation ends with alive.
+func converse(ctx, alive context.Context, a address) (*dbus.Conn, error) {
+	var dialer net.Dialer
+	socket, err := dialer.DialContext(ctx, "unix", a.socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := samePIDs(socket.(*net.UnixConn)); err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	conn, err := dbus.NewConn(socket, dbus.WithContext(alive))
+	if err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))})
+	if err == nil && !a.direct {
+		err = conn.Hello()
+	}
+	if err != nil {
+		return conn, fmt.Errorf("%w (%w)", err, errNotUnderstood)
+	}
+	return conn, nil
+}
+
+// samePIDs refuses a socket whose owner has other process numbers: to have it
+// move a process would move somebody else's. The kernel gives an owner that this
+// pid namespace does not have the number 0, and one of a namespace below several
+// (unix(7), proc_pid_status(5)).
+func samePIDs(socket *net.UnixConn) error {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil || failed != nil {
+		return errors.Join(err, failed)
+	}
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(int(peer.Pid)), "status"))
+	if err != nil {
+		return errOtherPIDs
+	}
+	for line := range strings.Lines(string(status)) {
+		if numbers, found := strings.CutPrefix(line, "NSpid:"); found && len(strings.Fields(numbers)) != 1 {
+			return errOtherPIDs
+		}
+	}
+	return nil
+}
+
+var errOtherPIDs = errors.New("it runs in another pid namespace")
+
+// The errors of the manager that are answers (org.freedesktop.systemd1(5)
+// does not name them; they are in its sources).
+const (
+	unitExists      = "org.freedesktop.systemd1.UnitExists"
+	noSuchUnit      = "org.freedesktop.systemd1.NoSuchUnit"
+	unknownProperty = "org.freedesktop.DBus.Error.PropertyReadOnly"
+)
+
+// listen asks to be told of jobs.
+func (t *bus) listen(a address) error {
+	if a.direct {
+		return nil // the manager's own socket tells everybody everything
+	}
+	return t.conn.Subscribe()
+}
+
+func (t *bus) close() { t.conn.Close() }
+
+func (t *bus) controlGroup(context.Context) (string, error) {
+	text, err := t.conn.GetManagerProperty("ControlGroup")
+	if err != nil {
+		return "", err
+	}
+	return strconv.Unquote(text)
+}
+
+func (t *bus) memoryMax(ctx context.Context, slice string) *uint64 {
+	property, err := t.conn.GetUnitTypePropertyContext(ctx, slice, "Slice", "MemoryMax")
+	if err != nil {
+		return nil
+	}
+	n, ok := property.Value.Value().(uint64)
+	if !ok {
+		return nil
+	}
+	return finite(n)
+}
+
+// start asks for a policy for what follows when memory runs out. Before systemd
+// 252 scopes have none, and follow the one that is asked for anyhow.
+func (t *bus) start(ctx context.Context, unit string, held Held, b Bounds) error {
+	with := append(properties(held.Process().PID, b), systemd.Property{Name: "OOMPolicy", Value: dbus.MakeVariant("continue")})
+	err := t.startUnit(ctx, unit, with)
+	if isBusError(err, unknownProperty) {
+		err = t.startUnit(ctx, unit, with[:len(with)-1])
+	}
+	if isBusError(err, unitExists) {
+		return errTaken
+	}
+	return err
+}
+
+func isBusError(err error, name string) bool {
+	var answer dbus.Error
+	return errors.As(err, &answer) && answer.Name == name
+}
+
+// properties are what a scope is made with (systemd.resource-control(5)).
+func properties(pid int, b Bounds) []systemd.Property {
+	list := []systemd.Property{
+		systemd.PropDescription(description),
+		systemd.PropSlice(sessionsSlice),
+		systemd.PropPids(uint32(pid)),
+		{Name: "TimeoutStopUSec", Value: dbus.MakeVariant(uint64(stopPatience.Microseconds()))},
+	}
+	for _, r := range b.resources() {
+		list = append(list, systemd.Property{Name: r.name, Value: dbus.MakeVariant(r.value)})
+	}
+	return list
+}
+
+// startUnit starts a transient unit and waits until that is done.
+func (t *bus) startUnit(ctx context.Context, unit string, properties []systemd.Property) error {
+	ctx, cancel := context.WithTimeout(ctx, managerPatience)
+	defer cancel()
+	done := make(chan string, 1)
+	if _, err := t.conn.StartTransientUnitContext(ctx, unit, "fail", properties, done); err != nil {
+		return fmt.Errorf("asking for a scope: %w", err)
+	}
+	select {
+	case result := <-done:
+		if result != "done" {
+			return unavailable("the service manager could not start a scope: %s", result)
+		}
+		return nil
+	case <-ctx.Done():
+		return unavailable("the service manager did not start a scope in time")
+	}
+}
+
+func (t *bus) kill(ctx context.Context, unit string) error {
+	ctx, cancel := context.WithTimeout(ctx, managerPatience)
+	defer cancel()
+	return t.conn.KillUnitWithTarget(ctx, unit, systemd.All, int32(unix.SIGKILL))
+}
+
+// stop takes one that has gone by itself for stopped.
+func (t *bus) stop(ctx context.Context, unit string) error {
+	done := make(chan string, 1)
+	_, err := t.conn.StopUnitContext(ctx, unit, "replace", done)
+	if isBusError(err, noSuchUnit) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the scope does not end: %w", ctx.Err())
+	}
+}
+
+func (t *bus) reset(ctx context.Context, unit string) error {
+	return t.conn.ResetFailedUnitContext(ctx, unit)
+}
+
+func (t *bus) state(ctx context.Context, unit string) (state, error) {
+	of, err := t.conn.GetUnitPropertiesContext(ctx, unit)
+	if err != nil {
+		return state{}, err
+	}
+	var s state
+	s.load, _ = of["LoadState"].(string)
+	s.active, _ = of["ActiveState"].(string)
+	if s.loaded() {
+		// It fails where the unit has gone by itself.
+		if result, err := t.conn.GetUnitTypePropertyContext(ctx, unit, "Scope", "Result"); err == nil {
+			s.result, _ = result.Value.Value().(string)
+		}
+	}
+	return s, nil
+}
+
+func (t *bus) scopes(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, managerPatience)
+	defer cancel()
+	units, err := t.conn.ListUnitsByPatternsContext(ctx, nil, []string{prefix + "*.scope"})
+	if err != nil {
+		return nil, fmt.Errorf("listing scopes: %w", err)
+	}
+	names := make([]string, len(units))
+	for i, unit := range units {
+		names[i] = unit.Name
+	}
+	return names, nil
+}
