@@ -126,25 +126,11 @@ func (WatchError) isEvent()  {}
 func (GroundMoved) isEvent() {}
 func (TooMany) isEvent()     {}
 
-// emit queues an event; it never waits for whoever takes it.
-func (g *Guard) emit(e Event) {
-	g.eventsMu.Lock()
-	g.events = append(g.events, e)
-	g.eventsMu.Unlock()
-	select {
-	case g.ready <- struct{}{}:
-	default:
-	}
-}
+// emit queues an event.
+func (g *Guard) emit(e Event) { g.events.Put(e) }
 
 // Ready is signalled when there are events to take.
-func (g *Guard) Ready() <-chan struct{} { return g.ready }
+func (g *Guard) Ready() <-chan struct{} { return g.events.Ready() }
 
 // Take returns the events since the last call, in order.
-func (g *Guard) Take() []Event {
-	g.eventsMu.Lock()
-	defer g.eventsMu.Unlock()
-	events := g.events
-	g.events = nil
-	return events
-}
+func (g *Guard) Take() []Event { return g.events.Take() }

@@ -17,6 +17,7 @@ import (
 
 	"cage/internal/gitrepo"
 	"cage/internal/kept"
+	"cage/internal/mailbox"
 	"cage/restore"
 	"cage/rules"
 	"cage/snapshot"
@@ -89,9 +90,7 @@ type Guard struct {
 	stopped  chan struct{}
 	beside   sync.WaitGroup
 
-	events   []Event
-	eventsMu sync.Mutex
-	ready    chan struct{}
+	events *mailbox.Box[Event]
 }
 
 // New returns a guard, which does nothing before Run.
@@ -112,7 +111,7 @@ func New(o Options) *Guard {
 		unexplained: make(map[int]restored),
 		requests:    make(chan func()),
 		stopped:     make(chan struct{}),
-		ready:       make(chan struct{}, 1),
+		events:      mailbox.New[Event](),
 	}
 	g.tended = slices.DeleteFunc(o.Manifest.Directories(), func(p rules.Path) bool { return !g.tends(p) })
 	if e, ok := o.Manifest.Entry(gitConfig()); ok {

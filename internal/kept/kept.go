@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"cage/internal/mailbox"
 	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
@@ -93,16 +94,15 @@ type Sealed struct {
 // Keeper looks after the displaced versions of one session.
 type Keeper struct {
 	Options
+	sealed  *mailbox.Box[Sealed]
 	mu      sync.Mutex
 	pending []*Version
-	sealed  []Sealed
 	copied  int64
 	// forgotten are those that turned out to be no versions.
 	forgotten []Sealed
 	// places counts the sealed versions at each place. The sealing owns it.
 	places  map[string]int
 	wake    chan struct{} // there is something to seal, or the end has come
-	done    chan struct{} // there are sealed versions to take
 	closing bool
 	stopped chan struct{}
 }
@@ -110,8 +110,8 @@ type Keeper struct {
 // Open returns a Keeper and starts its sealing beside the caller.
 func Open(o Options) *Keeper {
 	k := &Keeper{
-		Options: o, places: make(map[string]int),
-		wake: make(chan struct{}, 1), done: make(chan struct{}, 1), stopped: make(chan struct{}),
+		Options: o, sealed: mailbox.New[Sealed](), places: make(map[string]int),
+		wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	go k.run()
 	return k
@@ -123,7 +123,7 @@ func (k *Keeper) Keep(v Version) {
 	k.mu.Lock()
 	k.pending = append(k.pending, &v)
 	k.mu.Unlock()
-	signal(k.wake)
+	k.rouse()
 }
 
 // Adopt takes charge of what already lies in the session's quarantine, left
@@ -148,24 +148,19 @@ func (k *Keeper) Adopt() {
 	}
 }
 
-func signal(c chan struct{}) {
+// rouse has the sealing look at what there is to do.
+func (k *Keeper) rouse() {
 	select {
-	case c <- struct{}{}:
+	case k.wake <- struct{}{}:
 	default:
 	}
 }
 
 // Ready is signalled when there are sealed versions to take.
-func (k *Keeper) Ready() <-chan struct{} { return k.done }
+func (k *Keeper) Ready() <-chan struct{} { return k.sealed.Ready() }
 
 // Take returns the versions that were sealed since the last call.
-func (k *Keeper) Take() []Sealed {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	sealed := k.sealed
-	k.sealed = nil
-	return sealed
-}
+func (k *Keeper) Take() []Sealed { return k.sealed.Take() }
 
 // Forget destroys a sealed version that turned out to be none, because the
 // caller has the same. Others of the same content stay. It is done by the end
@@ -174,7 +169,7 @@ func (k *Keeper) Forget(s Sealed) {
 	k.mu.Lock()
 	k.forgotten = append(k.forgotten, s)
 	k.mu.Unlock()
-	signal(k.wake)
+	k.rouse()
 }
 
 // Finish seals everything that is left, now that nobody writes it any more,
@@ -184,7 +179,7 @@ func (k *Keeper) Finish() {
 	k.mu.Lock()
 	k.closing = true
 	k.mu.Unlock()
-	signal(k.wake)
+	k.rouse()
 	<-k.stopped
 	k.dropForgotten()
 	k.removeQuarantine()
@@ -234,10 +229,7 @@ func (k *Keeper) sealPending() (left, closing bool) {
 			continue
 		}
 		k.places[sealed.Place]++
-		k.mu.Lock()
-		k.sealed = append(k.sealed, sealed)
-		k.mu.Unlock()
-		signal(k.done)
+		k.sealed.Put(sealed)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

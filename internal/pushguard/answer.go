@@ -79,7 +79,7 @@ func (g *Guard) converse(ctx context.Context, conn net.Conn) {
 	a := answer{Version: version}
 	if refusal != nil {
 		a.Refused, a.Text = true, refusal.text()
-		g.note(*refusal)
+		g.refusals.Put(*refusal)
 	}
 	json.NewEncoder(conn).Encode(a) // who has gone away needs no answer
 }

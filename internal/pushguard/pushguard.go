@@ -26,6 +26,7 @@ import (
 	"sync"
 	"syscall"
 
+	"cage/internal/mailbox"
 	"cage/spawn"
 )
 
@@ -58,9 +59,7 @@ type Guard struct {
 	stop      context.CancelFunc
 	answering sync.WaitGroup
 
-	ready    chan struct{}
-	mu       sync.Mutex
-	refusals []Refusal
+	refusals *mailbox.Box[Refusal]
 }
 
 // Open makes the folder and begins to answer. Where it fails nothing is left.
@@ -76,7 +75,7 @@ func Open(o Options) (*Guard, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := &Guard{judge: o.Judge, folder: folder, program: o.Program, listener: listener, stop: stop, ready: make(chan struct{}, 1)}
+	g := &Guard{judge: o.Judge, folder: folder, program: o.Program, listener: listener, stop: stop, refusals: mailbox.New[Refusal]()}
 	g.answering.Go(func() { g.answer(ctx) })
 	return g, nil
 }
@@ -99,26 +98,10 @@ func pattern(dir string) string {
 }
 
 // Ready delivers when there is something to Take.
-func (g *Guard) Ready() <-chan struct{} { return g.ready }
+func (g *Guard) Ready() <-chan struct{} { return g.refusals.Ready() }
 
 // Take returns the pushes that were refused since it was last called.
-func (g *Guard) Take() []Refusal {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	taken := g.refusals
-	g.refusals = nil
-	return taken
-}
-
-func (g *Guard) note(r Refusal) {
-	g.mu.Lock()
-	g.refusals = append(g.refusals, r)
-	g.mu.Unlock()
-	select {
-	case g.ready <- struct{}{}:
-	default:
-	}
-}
+func (g *Guard) Take() []Refusal { return g.refusals.Take() }
 
 // Whole reports whether the folder still holds what makes git ask.
 func (g *Guard) Whole() bool {
