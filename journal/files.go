@@ -1,8 +1,6 @@
 package journal
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"cage/internal/record"
 )
 
 // The files of a journal. Each JSON file has a sidecar with its SHA-256.
@@ -214,13 +214,8 @@ func readPair(dir *os.Root, name string, value any) error {
 	if string(side) != hex.EncodeToString(sum[:])+"\n" {
 		return fmt.Errorf("%s does not have the digest that %s gives", name, sidecar(name))
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(value); err != nil {
+	if err := record.Unmarshal(data, value); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return fmt.Errorf("%s goes on behind its document", name)
 	}
 	return nil
 }
@@ -233,7 +228,7 @@ func readFile(dir *os.Root, name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(bufio.NewReader(f), limit+1))
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err
 	}

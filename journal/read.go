@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cage/internal/proc"
+	"cage/internal/record"
 	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
@@ -209,8 +210,8 @@ func (i *Interrupted) take(b baselineRecord, life lifeRecord) error {
 		return err
 	}
 	i.entries = make(map[rules.Path]*snapshot.Entry, len(b.Entries))
-	for _, record := range b.Entries {
-		e, err := record.entry(i.Store)
+	for _, written := range b.Entries {
+		e, err := written.entry(i.Store)
 		if err != nil {
 			return err
 		}
@@ -231,34 +232,20 @@ func (i *Interrupted) take(b baselineRecord, life lifeRecord) error {
 		i.entries[e.Path] = e
 	}
 	i.directories = make(map[rules.Path]safefile.Info, len(b.Directories))
-	for _, record := range b.Directories {
-		p, err := record.Path.path()
+	for _, written := range b.Directories {
+		p, err := written.Path.Read()
 		if err != nil {
 			return err
 		}
-		i.directories[p] = record.Info.info()
+		i.directories[p] = written.Info.info()
 	}
 	return nil
 }
 
-func (r pathRecord) path() (rules.Path, error) {
-	for anchor, name := range anchorNames() {
-		if name != r.Anchor {
-			continue
-		}
-		p, err := rules.Clean(anchor, string(r.Rel))
-		if err != nil || p.Rel != string(r.Rel) {
-			return rules.Path{}, fmt.Errorf("%q is no path of a journal", r.Rel)
-		}
-		return p, nil
-	}
-	return rules.Path{}, fmt.Errorf("%q is no directory of a session", r.Anchor)
-}
-
-func readPaths(records []pathRecord) ([]rules.Path, error) {
+func readPaths(written []record.Path) ([]rules.Path, error) {
 	var paths []rules.Path
-	for _, record := range records {
-		p, err := record.path()
+	for _, one := range written {
+		p, err := one.Read()
 		if err != nil {
 			return nil, err
 		}
@@ -268,7 +255,7 @@ func readPaths(records []pathRecord) ([]rules.Path, error) {
 }
 
 func (r entryRecord) entry(store *snapshot.Store) (*snapshot.Entry, error) {
-	p, err := r.Path.path()
+	p, err := r.Path.Read()
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +292,7 @@ func (r rulesRecord) rules() (recorded, error) {
 	out.inputs.Exempt, errs[1] = readPaths(r.Exempt)
 	out.joined, errs[2] = readPaths(r.Joined)
 	if r.Hooks != nil {
-		hooks, err := r.Hooks.path()
+		hooks, err := r.Hooks.Read()
 		if err != nil {
 			return out, err
 		}
@@ -398,7 +385,7 @@ func (i *Interrupted) stands(layout rules.Layout) error {
 		return fmt.Errorf("look at the directories of the session: %w", err)
 	}
 	was := maps.Clone(i.anchors)
-	delete(was, anchorNames()[rules.HooksDir])
+	delete(was, record.AnchorName(rules.HooksDir))
 	if !maps.Equal(is, was) {
 		return i.corrupt("it was written for other directories than those that git names now: %s", layout.Root)
 	}
@@ -412,7 +399,7 @@ func (i *Interrupted) HasHooks(layout rules.Layout) bool {
 		return false
 	}
 	is, err := anchorInodes(rules.Layout{HooksDir: layout.HooksDir})
-	name := anchorNames()[rules.HooksDir]
+	name := record.AnchorName(rules.HooksDir)
 	return err == nil && is[name] == i.anchors[name]
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cage/internal/proc"
+	"cage/internal/record"
 	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
@@ -14,8 +15,7 @@ import (
 // version is the format that this program writes and reads.
 const version = 1
 
-// The records are what stands in the JSON files. Names are bytes, which JSON
-// carries as base64; no path in them is absolute.
+// The records are what stands in the JSON files. No path in them is absolute.
 
 type sessionRecord struct {
 	Version int           `json:"version"`
@@ -77,26 +77,21 @@ type packedRecord struct {
 }
 
 type rulesRecord struct {
-	DotGitFile   bool         `json:"dot_git_file"`
-	Hooks        *pathRecord  `json:"hooks"`
-	Includes     []pathRecord `json:"includes"`
-	Config       fileRecord   `json:"config"`
-	ManifestYAML fileRecord   `json:"manifest_yaml"`
-	ManifestJSON fileRecord   `json:"manifest_json"`
-	Overrides    [][]byte     `json:"overrides"`
-	Exempt       []pathRecord `json:"exempt"`
-	Elsewhere    bool         `json:"common_guarded_elsewhere"`
-	Joined       []pathRecord `json:"joined"`
+	DotGitFile   bool          `json:"dot_git_file"`
+	Hooks        *record.Path  `json:"hooks"`
+	Includes     []record.Path `json:"includes"`
+	Config       fileRecord    `json:"config"`
+	ManifestYAML fileRecord    `json:"manifest_yaml"`
+	ManifestJSON fileRecord    `json:"manifest_json"`
+	Overrides    [][]byte      `json:"overrides"`
+	Exempt       []record.Path `json:"exempt"`
+	Elsewhere    bool          `json:"common_guarded_elsewhere"`
+	Joined       []record.Path `json:"joined"`
 }
 
 type fileRecord struct {
 	Present bool   `json:"present"`
 	Data    []byte `json:"data"`
-}
-
-type pathRecord struct {
-	Anchor string `json:"anchor"`
-	Rel    []byte `json:"rel"`
 }
 
 type infoRecord struct {
@@ -112,12 +107,12 @@ type infoRecord struct {
 }
 
 type directoryRecord struct {
-	Path pathRecord `json:"path"`
-	Info infoRecord `json:"info"`
+	Path record.Path `json:"path"`
+	Info infoRecord  `json:"info"`
 }
 
 type entryRecord struct {
-	Path         pathRecord      `json:"path"`
+	Path         record.Path     `json:"path"`
 	Info         infoRecord      `json:"info"`
 	Attrs        []safefile.Attr `json:"attrs"`
 	Link         []byte          `json:"link"`
@@ -127,16 +122,10 @@ type entryRecord struct {
 	MetadataOnly bool            `json:"metadata_only"`
 }
 
-func anchorNames() map[rules.Anchor]string {
-	return map[rules.Anchor]string{
-		rules.Root: "root", rules.CommonDir: "common_dir", rules.GitDir: "git_dir", rules.HooksDir: "hooks_dir",
-	}
-}
-
 // anchorInodes looks up the directories of a layout.
 func anchorInodes(layout rules.Layout) (map[string]uint64, error) {
 	inodes := make(map[string]uint64)
-	for anchor, name := range anchorNames() {
+	for _, anchor := range snapshot.Anchors() {
 		dir := layout.Dir(anchor)
 		if dir == "" {
 			continue
@@ -146,20 +135,16 @@ func anchorInodes(layout rules.Layout) (map[string]uint64, error) {
 			return nil, err
 		}
 		inode, _ := inodeOfInfo(info)
-		inodes[name] = inode.Ino
+		inodes[record.AnchorName(anchor)] = inode.Ino
 	}
 	return inodes, nil
 }
 
-func newPathRecord(p rules.Path) pathRecord {
-	return pathRecord{Anchor: anchorNames()[p.Anchor], Rel: []byte(p.Rel)}
-}
-
-func newPathRecords(paths []rules.Path) []pathRecord {
-	records := make([]pathRecord, 0, len(paths))
+func pathsOf(paths []rules.Path) []record.Path {
+	records := make([]record.Path, 0, len(paths))
 	for _, p := range paths {
 		if p.Anchor != rules.Outside { // link targets outside are only reported
-			records = append(records, newPathRecord(p))
+			records = append(records, record.PathOf(p))
 		}
 	}
 	return records
@@ -181,7 +166,7 @@ func (r infoRecord) info() safefile.Info {
 
 func newEntryRecord(e *snapshot.Entry) entryRecord {
 	return entryRecord{
-		Path: newPathRecord(e.Path), Info: newInfoRecord(e.State.Info), Attrs: e.State.Attrs,
+		Path: record.PathOf(e.Path), Info: newInfoRecord(e.State.Info), Attrs: e.State.Attrs,
 		Link: []byte(e.State.Link), Content: e.State.Content, Digest: e.State.Digest[:],
 		Kept: e.Kept, MetadataOnly: e.MetadataOnly,
 	}
@@ -192,32 +177,32 @@ func newFileRecord(f rules.File) fileRecord { return fileRecord{Present: f.Prese
 func (f fileRecord) file() rules.File { return rules.File{Present: f.Present, Data: f.Data} }
 
 func newRulesRecord(r Rules) rulesRecord {
-	record := rulesRecord{
-		DotGitFile: r.Git.DotGitFile, Includes: newPathRecords(r.Git.Includes),
+	out := rulesRecord{
+		DotGitFile: r.Git.DotGitFile, Includes: pathsOf(r.Git.Includes),
 		Config: newFileRecord(r.Config), ManifestYAML: newFileRecord(r.ManifestYAML), ManifestJSON: newFileRecord(r.ManifestJSON),
-		Exempt: newPathRecords(r.Exempt), Joined: newPathRecords(r.Joined),
+		Exempt: pathsOf(r.Exempt), Joined: pathsOf(r.Joined),
 		Elsewhere: slices.Contains(r.Elsewhere, rules.CommonDir),
 	}
 	if r.Git.Hooks != nil {
-		hooks := newPathRecord(*r.Git.Hooks)
-		record.Hooks = &hooks
+		hooks := record.PathOf(*r.Git.Hooks)
+		out.Hooks = &hooks
 	}
 	for _, override := range r.Overrides {
-		record.Overrides = append(record.Overrides, []byte(override))
+		out.Overrides = append(out.Overrides, []byte(override))
 	}
-	return record
+	return out
 }
 
 func newBaselineRecord(r Record, packed []packedRecord) baselineRecord {
-	record := baselineRecord{Rules: newRulesRecord(r.Rules), Packed: packed}
+	out := baselineRecord{Rules: newRulesRecord(r.Rules), Packed: packed}
 	for _, p := range r.Manifest.Paths() {
 		if e, _ := r.Manifest.Entry(p); p.Anchor != rules.Outside {
-			record.Entries = append(record.Entries, newEntryRecord(e))
+			out.Entries = append(out.Entries, newEntryRecord(e))
 		}
 	}
 	for _, p := range r.Manifest.Directories() {
 		info, _ := r.Manifest.Directory(p)
-		record.Directories = append(record.Directories, directoryRecord{Path: newPathRecord(p), Info: newInfoRecord(info)})
+		out.Directories = append(out.Directories, directoryRecord{Path: record.PathOf(p), Info: newInfoRecord(info)})
 	}
-	return record
+	return out
 }

@@ -1,7 +1,6 @@
 package kept
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"cage/internal/record"
 	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
@@ -109,20 +109,15 @@ type indexRecord struct {
 }
 
 type versionRecord struct {
-	Path   placeRecord     `json:"path"`
+	Path   record.Path     `json:"path"`
 	State  stateRecord     `json:"state"`
 	Attrs  []safefile.Attr `json:"attrs"`
 	Room   Room            `json:"room"`
 	Name   string          `json:"name"`
-	Aside  placeRecord     `json:"aside"`
+	Aside  record.Path     `json:"aside"`
 	Before stateRecord     `json:"before"`
 	At     time.Time       `json:"at"`
 	Times  int             `json:"times"`
-}
-
-type placeRecord struct {
-	Anchor string `json:"anchor"`
-	Rel    []byte `json:"rel"`
 }
 
 type stateRecord struct {
@@ -133,12 +128,6 @@ type stateRecord struct {
 	Size   int64         `json:"size"`
 	MTime  int64         `json:"mtime"`
 	SHA256 string        `json:"sha256"`
-}
-
-func anchorNames() map[rules.Anchor]string {
-	return map[rules.Anchor]string{
-		rules.Root: "root", rules.CommonDir: "common_dir", rules.GitDir: "git_dir", rules.HooksDir: "hooks_dir",
-	}
 }
 
 // WriteIndex puts an index into a store, in one step. It is not forced to disk,
@@ -161,16 +150,12 @@ func (x *Index) record() indexRecord {
 	}
 	for _, v := range x.Records {
 		r.Versions = append(r.Versions, versionRecord{
-			Path: newPlaceRecord(v.Path), State: newStateRecord(v.Info, v.Digest), Attrs: v.Attrs,
-			Room: v.Spot.Room, Name: v.Spot.Name, Aside: newPlaceRecord(v.Spot.Path),
+			Path: record.PathOf(v.Path), State: newStateRecord(v.Info, v.Digest), Attrs: v.Attrs,
+			Room: v.Spot.Room, Name: v.Spot.Name, Aside: record.PathOf(v.Spot.Path),
 			Before: newStateRecord(v.Before.Info, v.Before.Digest), At: v.At, Times: v.Times,
 		})
 	}
 	return r
-}
-
-func newPlaceRecord(p rules.Path) placeRecord {
-	return placeRecord{Anchor: anchorNames()[p.Anchor], Rel: []byte(p.Rel)}
 }
 
 func newStateRecord(info safefile.Info, digest snapshot.Digest) stateRecord {
@@ -196,13 +181,8 @@ func ReadIndex(store string) (*Index, error) {
 // decodeIndex reads the index of the store that is called folder.
 func decodeIndex(data []byte, folder string) (*Index, error) {
 	var r indexRecord
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&r); err != nil {
+	if err := record.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("%s makes no sense: %w", IndexName, err)
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return nil, fmt.Errorf("%s goes on behind its document", IndexName)
 	}
 	x, err := r.index(folder)
 	if err != nil {
@@ -287,11 +267,11 @@ func (r *indexRecord) index(folder string) (*Index, error) {
 func absolute(path string) bool { return filepath.IsAbs(path) && filepath.Clean(path) == path }
 
 func (v *versionRecord) version() (Record, error) {
-	path, err := v.Path.path()
+	path, err := v.Path.Read()
 	if err != nil {
 		return Record{}, err
 	}
-	aside, err := v.Aside.path()
+	aside, err := v.Aside.Read()
 	if err != nil {
 		return Record{}, err
 	}
@@ -328,20 +308,6 @@ func (v *versionRecord) plausible(aside rules.Path) bool {
 		return v.Name == "" && aside.Rel != ""
 	}
 	return false
-}
-
-func (p placeRecord) path() (rules.Path, error) {
-	for anchor, name := range anchorNames() {
-		if name != p.Anchor {
-			continue
-		}
-		clean, err := rules.Clean(anchor, string(p.Rel))
-		if err != nil || clean.Rel != string(p.Rel) {
-			return rules.Path{}, errors.New("a path leaves its anchor")
-		}
-		return clean, nil
-	}
-	return rules.Path{}, fmt.Errorf("there is no anchor %q", p.Anchor)
 }
 
 func (r stateRecord) state() (safefile.Info, snapshot.Digest, error) {
