@@ -277,6 +277,29 @@ func TestLedger(t *testing.T) {
 	}
 }
 
+// What could not be written down is written when it can be.
+func TestLedgerTriesAgain(t *testing.T) {
+	s := newScene(t)
+	block(s, s.options.Store)
+	l := NewLedger(s.options, Index{Session: session, Layout: rules.Layout{Root: "/r"}})
+	file := safefile.Info{Kind: safefile.Regular, Perm: 0o644}
+	l.Note(Sealed{Path: rules.Path{Rel: "a"}, Info: file, Place: filepath.Join(s.options.Store, strings.Repeat("ab", 32))}, snapshot.State{}, time.Unix(9, 0))
+	if err := l.Write(false); err == nil {
+		t.Fatal("nothing is said")
+	}
+	if err := l.Write(false); err != nil {
+		t.Errorf("it is said again: %v", err)
+	}
+	if err := l.Write(true); err == nil {
+		t.Error("nothing is said in the end")
+	}
+	s.must(os.Remove(filepath.Dir(s.options.Store)))
+	s.must(l.Write(false))
+	if x, err := ReadIndex(s.options.Store); err != nil || len(x.Records) != 1 {
+		t.Errorf("%+v (%v)", x, err)
+	}
+}
+
 // An index that cannot be written is not taken for a version that is lost.
 func TestIndexUnwritable(t *testing.T) {
 	s := newScene(t)

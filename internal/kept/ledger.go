@@ -19,10 +19,15 @@ type Ledger struct {
 	index   Index
 	known   map[identity]int
 	// bytes is about what the records take, names and attributes alone.
-	bytes   int
-	changed bool
-	// writing keeps two writers from overtaking each other.
+	bytes int
+	// noted counts what changed the index.
+	noted int
+	// writing keeps two writers from overtaking each other. It guards what
+	// follows: how much of what was noted is written, and whether the last
+	// attempt failed.
 	writing sync.Mutex
+	written int
+	failing bool
 }
 
 // NewLedger returns the ledger of a keeper with these options. It goes on where
@@ -34,7 +39,7 @@ func NewLedger(o Options, about Index) *Ledger {
 	}
 	known := len(l.index.Records)
 	l.index.ListCopies(o.Store, Stored)
-	l.changed = len(l.index.Records) > known
+	l.noted = len(l.index.Records) - known
 	for i := range l.index.Records {
 		l.known[l.index.Records[i].identity()] = i
 		l.bytes += l.index.Records[i].bytes()
@@ -76,7 +81,7 @@ func (l *Ledger) Note(s Sealed, before snapshot.State, at time.Time) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.changed = true
+	l.noted++
 	id := record.identity()
 	if i, seen := l.known[id]; seen {
 		record.Times += l.index.Records[i].Times
@@ -115,19 +120,33 @@ func (o Options) quarantine() string {
 
 // Write puts what was noted since the last time into the index of the store;
 // complete says that nothing more is to come. Where nothing was ever noted
-// there is no index.
+// there is no index. What could not be written is due again the next time; until
+// the end that is said once, however often it fails.
 func (l *Ledger) Write(complete bool) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	l.mu.Lock()
-	index := l.index
-	index.Records = slices.Clone(index.Records)
+	index, noted := l.draw()
 	index.Complete = complete
-	due := l.changed || complete && len(index.Records) > 0
-	l.changed = false
-	l.mu.Unlock()
-	if !due {
+	if noted == l.written && !(complete && len(index.Records) > 0) {
 		return nil
 	}
-	return WriteIndex(l.options.Store, &index)
+	err := WriteIndex(l.options.Store, &index)
+	if err == nil {
+		l.written, l.failing = noted, false
+		return nil
+	}
+	if l.failing && !complete {
+		return nil
+	}
+	l.failing = true
+	return err
+}
+
+// draw returns the index as it is now, and how often something was noted.
+func (l *Ledger) draw() (index Index, noted int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	index = l.index
+	index.Records = slices.Clone(index.Records)
+	return index, l.noted
 }
