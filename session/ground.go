@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"cage/internal/anchors"
@@ -32,6 +33,39 @@ func (g *ground) close() {
 	}
 }
 
+// locate finds the root of the current directory.
+func (s *session) locate(ctx context.Context) error {
+	var err error
+	if s.dir, err = currentDirectory(); err != nil {
+		return err
+	}
+	return s.stand(ctx)
+}
+
+func currentDirectory() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", refusal(codeRoot, "change into a directory that exists and that you may enter", fmt.Errorf("find the current directory: %w", err))
+	}
+	return dir, nil
+}
+
+// stand finds the root of the directory where the session was started, by an
+// unfinished session's note where git gives no answer, and chooses the places
+// for the cage's own files.
+func (s *session) stand(ctx context.Context) error {
+	var err error
+	if s.reaper, err = proc.NewReaper(); err != nil {
+		return fmt.Errorf("take charge of child processes: %w", err)
+	}
+	broken := s.survey(ctx)
+	if !s.standAsNoted(broken != nil) && broken != nil {
+		return broken
+	}
+	s.places = choosePlaces(s.layout, variables(s.Env))
+	return nil
+}
+
 // helperOutput bounds what is read of a helper's output: 64 MiB.
 const helperOutput = 64 << 20
 
@@ -43,11 +77,11 @@ func (g *ground) runHelper(ctx context.Context, c program.Call) (program.Result,
 	return program.Result{Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.Exit.Status()}, err
 }
 
-// survey finds the root and the git directories of dir. Outside git means that
-// no `.git` stands anywhere above.
-func (g *ground) survey(ctx context.Context, dir, searchPath string) error {
-	g.git = rules.Git{}
-	dir, err := filepath.EvalSymlinks(dir)
+// survey finds the root and the git directories of the directory where the
+// session was started. Outside git means that no `.git` stands anywhere above.
+func (s *session) survey(ctx context.Context) error {
+	s.git = rules.Git{}
+	dir, err := filepath.EvalSymlinks(s.dir)
 	if err != nil {
 		return refusal(codeRoot, "make sure that the directory exists and can be entered",
 			fmt.Errorf("find the root: %w", err))
@@ -57,12 +91,12 @@ func (g *ground) survey(ctx context.Context, dir, searchPath string) error {
 		return refusal(codeRoot, "make the directories above readable", fmt.Errorf("look for .git: %w", err))
 	}
 	if !inside {
-		g.layout = rules.Layout{Root: dir}
+		s.layout = rules.Layout{Root: dir}
 		return nil
 	}
 	// Where git fails, this is what is known.
-	g.layout = rules.Layout{Root: filepath.Dir(dotGit)}
-	return g.surveyGit(ctx, dir, dotGit, searchPath)
+	s.layout = rules.Layout{Root: filepath.Dir(dotGit)}
+	return s.surveyGit(ctx, dir, dotGit, variables(s.Env)["PATH"])
 }
 
 func (g *ground) surveyGit(ctx context.Context, dir, dotGit, searchPath string) error {

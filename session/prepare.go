@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	"cage/internal/anchors"
 	"cage/internal/gitrepo"
 	"cage/internal/kept"
-	"cage/internal/proc"
 	"cage/internal/pushguard"
 	"cage/internal/safefile"
 	"cage/internal/sessionlog"
@@ -60,18 +58,12 @@ func (s *session) prepare(ctx context.Context) error {
 	if s.dir, err = s.whereabouts(); err != nil {
 		return err
 	}
-	if s.reaper, err = proc.NewReaper(); err != nil {
-		return fmt.Errorf("take charge of child processes: %w", err)
-	}
 	if err := s.attach(); err != nil {
 		return err
 	}
-	env := variables(s.Env)
-	broken := s.survey(ctx, s.dir, env["PATH"])
-	if !s.standAsNoted(broken != nil) && broken != nil {
-		return broken
+	if err := s.stand(ctx); err != nil {
+		return err
 	}
-	s.places = choosePlaces(s.layout, env)
 	s.spare(s.layout, refuge(s.temp, s.id))
 	s.spare(s.layout, pushguard.Folder(s.temp, s.id))
 	if s.PrivateTmp {
@@ -85,7 +77,7 @@ func (s *session) prepare(ctx context.Context) error {
 		return err
 	}
 	if restored || s.noted != nil {
-		if err := s.settleDown(ctx, env); err != nil {
+		if err := s.settleDown(ctx); err != nil {
 			return err
 		}
 	}
@@ -116,9 +108,9 @@ func (s *session) prepare(ctx context.Context) error {
 
 // settleDown asks git again where the root is, now that an earlier session's
 // files are back, and moves the lock there where that is another place.
-func (s *session) settleDown(ctx context.Context, env map[string]string) error {
+func (s *session) settleDown(ctx context.Context) error {
 	held := s.journalFolder()
-	if err := s.survey(ctx, s.dir, env["PATH"]); err != nil {
+	if err := s.survey(ctx); err != nil {
 		return err
 	}
 	s.noted = nil
@@ -140,8 +132,8 @@ func (s *session) settleDown(ctx context.Context, env map[string]string) error {
 func (s *session) whereabouts() (dir string, err error) {
 	var unfit error
 	s.reportFile, unfit = openReportFile(s.ReportFile)
-	if dir, err = os.Getwd(); err != nil {
-		return "", refusal(codeRoot, "change into a directory that exists and that you may enter", fmt.Errorf("find the current directory: %w", err))
+	if dir, err = currentDirectory(); err != nil {
+		return "", err
 	}
 	return dir, unfit
 }

@@ -292,7 +292,7 @@ func (r *recovery) restore(ctx context.Context) ([]guard.Row, error) {
 	if err := r.complete(rows); err != nil {
 		return nil, err
 	}
-	if err := s.survey(ctx, s.dir, variables(s.Env)["PATH"]); err != nil {
+	if err := s.survey(ctx); err != nil {
 		return nil, err
 	}
 	more, err := r.restoreHooks(ctx)

@@ -2,12 +2,9 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"cage/internal/proc"
 	"cage/report"
 	"cage/snapshot"
 )
@@ -59,25 +56,6 @@ func (s *session) recover(ctx context.Context, decision Decision) error {
 		s.tell(warning)
 	}
 	return err
-}
-
-// locate finds the root of the current directory, by an unfinished session's
-// note where git gives no answer.
-func (s *session) locate(ctx context.Context) error {
-	var err error
-	if s.dir, err = os.Getwd(); err != nil {
-		return refusal(codeRoot, "change into a directory that exists", fmt.Errorf("find the current directory: %w", err))
-	}
-	if s.reaper, err = proc.NewReaper(); err != nil {
-		return fmt.Errorf("take charge of child processes: %w", err)
-	}
-	env := variables(s.Env)
-	broken := s.survey(ctx, s.dir, env["PATH"])
-	if !s.standAsNoted(broken != nil) && broken != nil {
-		return broken
-	}
-	s.places = choosePlaces(s.layout, env)
-	return nil
 }
 
 // closeGround lets go of the root: what a recovery leaves is no session.
