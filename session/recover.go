@@ -341,17 +341,11 @@ func (r *recovery) sweep(ctx context.Context, layout rules.Layout, restores bool
 		Plan: plan, Trees: trees, Manifest: manifest, Store: r.left.Store, Keeper: keeper,
 		Git: r.session.repo, Restores: restores, FileBytes: r.session.Limits.FileBytes,
 	})
-	loop, stop := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		g.Run(loop)
-	}()
+	stop := runLoop(ctx, g)
 	g.Sweep(ctx)
 	keeper.Finish()
 	g.Seal()
 	stop()
-	<-ended
 	for _, event := range g.Take() {
 		if displaced, ok := event.(guard.Displaced); ok && r.ledger != nil {
 			r.ledger.Note(displaced.Sealed, displaced.Baseline, time.Now())

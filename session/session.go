@@ -158,12 +158,7 @@ func (s *session) tell(warning string) { io.WriteString(s.Messages, report.Warni
 // and reports.
 func (s *session) execute(order context.Context) *report.Document {
 	ctx := context.WithoutCancel(order)
-	loop, stopLoop := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.guard.Run(loop)
-	}()
+	stopLoop := runLoop(ctx, s.guard)
 	s.supervise(ctx, order.Done())
 	s.endPushes(ctx)
 	s.endGroup(ctx)
@@ -172,7 +167,6 @@ func (s *session) execute(order context.Context) *report.Document {
 	s.kept.Finish()
 	s.guard.Seal()
 	stopLoop()
-	<-ended
 	s.takeEvents()
 	s.reviewable = s.writeLedger(true)
 	s.contests.conclude(ctx)
@@ -180,6 +174,20 @@ func (s *session) execute(order context.Context) *report.Document {
 	s.takeLateSignal()
 	s.removeTemp()
 	return s.report()
+}
+
+// runLoop runs a guard's loop until stop is called, which waits for its end.
+func runLoop(ctx context.Context, g *guard.Guard) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		g.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // stopWatching closes the watcher beside what is left to do; close waits for
