@@ -141,7 +141,7 @@ func (s *session) startConfined(ctx context.Context, command spawn.Command) (*sp
 	said := len(s.warnings)
 	s.doWithout(err)
 	for _, warning := range s.warnings[said:] {
-		s.Messages.Write([]byte(report.Warning(warning))) // nobody to tell if it fails
+		s.tell(warning)
 	}
 	s.place.Close()
 	s.place = nil
@@ -185,7 +185,7 @@ func (s *session) noteGroup() {
 		r.Reason = &why
 	}
 	for _, gap := range s.group.Gaps() {
-		s.Messages.Write([]byte(report.Warning(gap)))
+		s.tell(gap)
 	}
 }
 
