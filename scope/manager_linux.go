@@ -34,7 +34,8 @@ type transport interface {
 	// memoryMax is what somebody has set for a slice, nil for nothing that is known.
 	memoryMax(ctx context.Context, slice string) *uint64
 	// start puts a process into a new scope and waits until that is done. It is
-	// errTaken where the name is, and errSpent where the process has ended of it.
+	// errTaken where the name is, errSpent where the process has ended of it, and
+	// ErrEnded where that is seen to have been somebody else.
 	start(ctx context.Context, unit string, held Held, b Bounds) error
 	// state is how a unit fares.
 	state(ctx context.Context, unit string) (state, error)

@@ -176,7 +176,7 @@ func (p *Plan) Place(ctx context.Context, held Held) (*Group, error) {
 		switch {
 		case errors.Is(err, errSpent):
 			return nil, p.refusal()
-		case !id.Alive():
+		case errors.Is(err, ErrEnded), !id.Alive():
 			return nil, ErrEnded // by no lack of this machine
 		}
 		p.directly()

@@ -100,10 +100,14 @@ func (p *programs) start(ctx context.Context, unit string, held Held, b Bounds) 
 		return errTaken
 	}
 	said, err := held.Through(p.wrapper(unit, b), p.env, managerPatience)
-	if err == nil || len(said) == 0 && !held.Process().Alive() {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case len(said) == 0:
+		return ErrEnded
+	default:
+		return fmt.Errorf("%w, %w: %s", err, errSpent, program.Words(said))
 	}
-	return fmt.Errorf("%w, %w: %s", err, errSpent, program.Words(said))
 }
 
 // wrapper is the command line of a scope, up to what it runs.

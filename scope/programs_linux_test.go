@@ -327,6 +327,14 @@ func TestProgramsRefuse(t *testing.T) {
 	_, err = plan.Place(t.Context(), newSender(t))
 	refusal(t, err, "no scope: it failed, the process has ended of it: Failed to start transient scope unit: Access denied")
 
+	ended := newSender(t)
+	if err := ended.id.Signal(unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = plan.Place(t.Context(), ended); err != ErrEnded {
+		t.Errorf("one that was ended: %v", err)
+	}
+
 	plant(t, string(s), "no bus", "")
 	_, err = prepare(t.Context(), h, Request{ID: "x", Host: host, Limits: limits})
 	refusal(t, err, string(s), "nor its programs: "+noMedium)

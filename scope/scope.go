@@ -119,8 +119,8 @@ type Host struct {
 }
 
 // Held is a process that stands still. It can be sent through another program,
-// of which it comes back as the same process; where it does not, it has ended,
-// and what the program said to its standard error is returned.
+// of which it comes back as the same process. Where it does not, what the program
+// said to its standard error is returned, or nothing where somebody has ended it.
 type Held interface {
 	Process() proc.ID
 	Through(prefix, env []string, patience time.Duration) (said []byte, err error)

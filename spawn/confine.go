@@ -25,8 +25,8 @@ func (h Held) Process() proc.ID { return h.id }
 // end with, and returns when it stands still again: the same process, after
 // whatever that program has done to it. The program is the first of prefix, an
 // absolute path, and env its whole environment. Where the process does not come
-// back, what the program said to its standard error is returned; an end without
-// words is ErrNeverStarted.
+// back in time, what the program said to its standard error is returned, or that
+// it took too long; an end without words is ErrNeverStarted.
 func (h Held) Through(prefix, env []string, patience time.Duration) (said []byte, err error) {
 	return h.through(prefix, env, patience)
 }

@@ -116,7 +116,7 @@ func TestHeldDoesNotComeBack(t *testing.T) {
 			"it says nothing":  {[]string{"/bin/sh", "-c", "exit 1"}, time.Minute, "", ErrNeverStarted.Error()},
 			"it is killed":     {[]string{"/bin/sh", "-c", "kill -9 $$"}, time.Minute, "", ErrNeverStarted.Error()},
 			"there is no such": {[]string{"/no/such/program"}, time.Minute, stageName + ": exec /no/such/program: no such file or directory\n", "/no/such/program failed"},
-			"it takes long":    {[]string{"/bin/sh", "-c", "exec sleep 600"}, 50 * time.Millisecond, "", "/bin/sh did not end in 50ms"},
+			"it takes long":    {[]string{"/bin/sh", "-c", "exec sleep 600"}, 50 * time.Millisecond, "it did not end in 50ms", "/bin/sh failed"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				var held proc.ID

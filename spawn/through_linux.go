@@ -29,7 +29,8 @@ const (
 )
 
 // sendThrough sends the stage at the other end of the talk through a program and
-// returns what that said where the stage does not come back.
+// returns what that said where the stage does not come back, or that it took too
+// long.
 func sendThrough(talk *os.File, prefix, env []string, patience time.Duration) (said []byte, err error) {
 	if err := gob.NewEncoder(talk).Encode(assignment{Through: prefix, Env: env}); err != nil {
 		return nil, talkError(err)
@@ -47,7 +48,8 @@ func sendThrough(talk *os.File, prefix, env []string, patience time.Duration) (s
 		said = append(said, buf[:min(n, mostSaid-len(said))]...)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return said, fmt.Errorf("%s did not end in %s", prefix[0], patience)
+			late := fmt.Sprintf("it did not end in %s", patience)
+			return append(said, late...), fmt.Errorf("%s failed", prefix[0])
 		case errors.Is(err, io.EOF) && len(said) > 0:
 			return said, fmt.Errorf("%s failed", prefix[0])
 		case err != nil:
