@@ -37,8 +37,8 @@ const lastPatience = 10 * time.Second
 
 // keep is the whole life of a keeper process. It returns when nothing is left
 // of the run, or it is to leave the rest. Where its orders have ended, because
-// whoever gave them is gone, it ends the run first, unless that is to outlive
-// its program.
+// whoever gave them is gone, it ends the run first and removes what that had for
+// itself, unless the run is to outlive its program.
 func keep(orders string) error {
 	fd, err := strconv.Atoi(orders)
 	if err != nil {
@@ -74,6 +74,7 @@ func keep(orders string) error {
 	}
 	if err != nil && !k.outlived {
 		k.tree.Kill(lastPatience)
+		err = errors.Join(err, what.Temp.remove())
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cage/internal/proc"
+	"cage/internal/tempdir"
 )
 
 // answerPatience is how long a keeper may take over an order, beyond the time
@@ -46,7 +47,7 @@ type kept struct {
 	waiting map[uint64]chan<- notice
 }
 
-func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
+func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdir.Dir) (*Run, error) {
 	if !s.entered {
 		return nil, fmt.Errorf("a run beside other children or on a new pseudo-terminal needs a keeper: %w", ErrNoStage)
 	}
@@ -94,7 +95,7 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error
 	mayStop := keepAwake(process.Stopped(), process.ID())
 	err = k.begin(decoder, c.Confine, request{
 		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Place: spec.Place, Descriptors: c.Descriptors, Setup: c.setup(),
-		Confined: c.Confine != nil, Outlives: spec.Outlives,
+		Confined: c.Confine != nil, Outlives: spec.Outlives, Temp: tempOf(temp),
 	})
 	mayStop()
 	if err != nil {

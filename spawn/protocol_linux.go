@@ -33,6 +33,7 @@ type request struct {
 	Confined bool
 	// Outlives says that the run is left alone when the program dies.
 	Outlives bool
+	Temp     ownTemp
 }
 
 type verb uint8

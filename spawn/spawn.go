@@ -92,7 +92,8 @@ type Command struct {
 	// Lifetime says what may outlive what.
 	Lifetime Lifetime
 	// PrivateTmp makes a directory for temporary files that is the run's own, in
-	// the program's temporary directory, and sets TMPDIR to it. Close removes it.
+	// the program's temporary directory, and sets TMPDIR to it. Close removes it;
+	// where the program dies before, the run's keeper does.
 	// It does not go with LifetimeLeave.
 	PrivateTmp bool
 	// Confine, where it is set, is called once while the command is started.
@@ -177,7 +178,7 @@ func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := s.start(r, c, spec)
+	run, err := s.start(r, c, spec, temp)
 	if err != nil {
 		return nil, errors.Join(err, removeTemp(temp))
 	}
@@ -185,16 +186,16 @@ func (s Stage) Start(r *proc.Reaper, c Command) (*Run, error) {
 	return run, nil
 }
 
-func (s Stage) start(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
+func (s Stage) start(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdir.Dir) (*Run, error) {
 	if c.Terminal != NewPTY {
-		return s.startOn(r, c, spec)
+		return s.startOn(r, c, spec, temp)
 	}
 	pty, err := openPTY(c.Screen)
 	if err != nil {
 		return nil, err
 	}
 	spec.Files = []*os.File{pty.line, pty.line, pty.line}
-	run, err := s.startOn(r, c, spec)
+	run, err := s.startOn(r, c, spec, temp)
 	if err != nil {
 		pty.letGo()
 		pty.Close()
@@ -206,9 +207,9 @@ func (s Stage) start(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
 }
 
 // startOn starts a command on the standard streams that its spec has.
-func (s Stage) startOn(r *proc.Reaper, c Command, spec proc.Spec) (*Run, error) {
+func (s Stage) startOn(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdir.Dir) (*Run, error) {
 	if r.Shared() || c.Terminal.needsKeeper() {
-		return s.startKept(r, c, spec)
+		return s.startKept(r, c, spec, temp)
 	}
 	if err := hideDescriptors(); err != nil {
 		return nil, err

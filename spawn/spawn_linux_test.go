@@ -591,6 +591,7 @@ func roleProgram(stage Stage) int {
 	lifetime, _ := ParseLifetime(os.Getenv(lifetimeVariable))
 	run, err := stage.Start(r, Command{
 		Path: "sh", Args: []string{"-c", `grep SigIgn /proc/self/status; exec sleep 1000`}, Stdout: os.Stdout, Lifetime: lifetime,
+		PrivateTmp: os.Getenv(privateVariable) != "",
 	})
 	if err != nil {
 		fmt.Println("failed:", err)
@@ -600,6 +601,9 @@ func roleProgram(stage Stage) int {
 	<-run.Gone()
 	return 0
 }
+
+// privateVariable has the run of roleProgram have a temporary directory.
+const privateVariable = "CAGE_TEST_PRIVATE_TMP"
 
 // play runs roleProgram as what a shell script calls "$@".
 func play(t *testing.T, script string, attr *syscall.SysProcAttr) (pid int, out *bufio.Reader) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"cage/internal/proc"
+	"cage/internal/tempdir"
 )
 
 const ownMechanism = ProcessList
@@ -62,6 +63,6 @@ var errNoConfinement = errors.New("a command cannot be confined on this system: 
 
 // startKept refuses: without a subreaper a keeper would hold no more than the
 // program itself, and the Reaper names no foreign children here.
-func (s Stage) startKept(*proc.Reaper, Command, proc.Spec) (*Run, error) {
+func (s Stage) startKept(*proc.Reaper, Command, proc.Spec, *tempdir.Dir) (*Run, error) {
 	return nil, proc.ErrForeign
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"os"
+	"path/filepath"
 
 	"cage/internal/proc"
 	"cage/internal/tempdir"
@@ -22,6 +23,24 @@ func (c Command) makeTemp(spec *proc.Spec) (*tempdir.Dir, error) {
 	}
 	spec.Env, _ = Environment{Policy: Inherit, Set: []string{"TMPDIR=" + temp.Path()}}.Apply(spec.Env)
 	return temp, nil
+}
+
+// ownTemp is where the run's own temporary directory lies; zero for none.
+type ownTemp struct{ Parent, ID string }
+
+func tempOf(temp *tempdir.Dir) ownTemp {
+	if temp == nil {
+		return ownTemp{}
+	}
+	return ownTemp{Parent: filepath.Dir(temp.Path()), ID: temp.ID()}
+}
+
+// remove is for whoever did not make the directory.
+func (o ownTemp) remove() error {
+	if o.ID == "" {
+		return nil
+	}
+	return tempdir.Remove(o.Parent, o.ID)
 }
 
 func removeTemp(temp *tempdir.Dir) error {

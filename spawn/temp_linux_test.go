@@ -2,9 +2,12 @@ package spawn
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A run's own temporary directory is there for the command, and gone with the
@@ -48,4 +51,37 @@ func TestPrivateTmp(t *testing.T) {
 	if _, err := (Stage{entered: true}).Open(Command{Path: "sh", Lifetime: LifetimeLeave, PrivateTmp: true}); !errors.As(err, &refused) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Promise: a program that is killed leaves no temporary directory of a run.
+func TestPrivateTmpOfAKilledProgram(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv(privateVariable, "1")
+	pid, out := play(t, "sleep 1000 & echo foreign $!; exec "+copyOfThisBinary(t), nil)
+	left := func() int {
+		entries, err := os.ReadDir(os.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	foreign := 0
+	for {
+		line, err := out.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Sscanf(line, "foreign %d", &foreign)
+		if strings.HasPrefix(line, Keeper+" ") {
+			break
+		}
+	}
+	t.Cleanup(func() { unix.Kill(foreign, unix.SIGKILL) })
+	if left() != 1 {
+		t.Errorf("there are %d directories", left())
+	}
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an empty directory", func() bool { return left() == 0 })
 }

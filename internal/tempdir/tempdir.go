@@ -57,6 +57,9 @@ func Make(parent, id string) (*Dir, error) {
 // Path is where the directory was made.
 func (d *Dir) Path() string { return d.path }
 
+// ID is that of its run.
+func (d *Dir) ID() string { return strings.TrimPrefix(filepath.Base(d.path), prefix) }
+
 // Remove removes the directory with all that it holds. The error names the first
 // thing that could not be removed.
 func (d *Dir) Remove() error {
