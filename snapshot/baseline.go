@@ -61,6 +61,10 @@ func (e *EntryError) Unwrap() error { return e.Err }
 // still writing when the wait was over: half a file is no baseline.
 var ErrBeingWritten = errors.New("somebody is still writing it")
 
+// ErrGrown is the reason of an EntryError for a file that has grown past the limits
+// since the set was measured.
+var ErrGrown = errors.New("it has just grown past what is kept of a file, or of all together")
+
 // ErrLocked is the reason of an EntryError for a lock file of git's that stood
 // there until the wait was over: git is rewriting its configuration.
 var ErrLocked = errors.New("git is rewriting its configuration")
@@ -166,11 +170,13 @@ type measured struct {
 	info    safefile.Info
 }
 
-// restored reports whether a change there is to be undone: outside the anchors
+// restored reports whether a change at a path is to be undone: outside the anchors
 // nothing is written.
-func (m *measured) restored() bool {
-	return m.verdict.Mode == rules.Revert && m.path.Anchor != rules.Outside
+func restored(p rules.Path, v rules.Verdict) bool {
+	return v.Mode == rules.Revert && p.Anchor != rules.Outside
 }
+
+func (m *measured) restored() bool { return restored(m.path, m.verdict) }
 
 // enter opens the directory that holds p and notes it and those above it.
 func (b *baseline) enter(p rules.Path) (*safefile.Dir, error) {
@@ -339,6 +345,9 @@ func (b *baseline) readFile(dir *safefile.Dir, e *Entry) (settled bool, err erro
 		return false, err
 	}
 	kept := b.keeps(e, info.Size)
+	if !kept && b.mustKeep(e) {
+		return false, ErrGrown
+	}
 	var content []byte
 	if kept {
 		content, err = whole(f, info.Size)
@@ -360,8 +369,14 @@ func (b *baseline) readFile(dir *safefile.Dir, e *Entry) (settled bool, err erro
 }
 
 func (b *baseline) keeps(e *Entry, size int64) bool {
-	return e.Verdict.Mode == rules.Revert && e.Path.Anchor != rules.Outside && !b.limits.KeepNothing &&
+	return restored(e.Path, e.Verdict) && !b.limits.KeepNothing &&
 		size <= b.limits.FileBytes && b.store.Size()+size <= b.limits.TotalBytes
+}
+
+// mustKeep reports whether a baseline without the content of e would protect less
+// than was asked for.
+func (b *baseline) mustKeep(e *Entry) bool {
+	return restored(e.Path, e.Verdict) && !b.limits.KeepNothing && !b.limits.DetectOversize
 }
 
 // whole reads a file of that size, and a byte more where it has grown.

@@ -304,6 +304,35 @@ func TestNothingButTheBaselineIsKept(t *testing.T) {
 	}
 }
 
+// TestGrownFileIsRefused has a file grow past the limit while another one is
+// waited for: it must not be in the baseline without what a restore needs.
+func TestGrownFileIsRefused(t *testing.T) {
+	for _, detect := range []bool{false, true} {
+		s := newScene(t, "", map[string]string{".env": "A", ".env.grows": "B"})
+		limits := ample()
+		limits.DetectOversize = detect
+		writer, err := os.OpenFile(s.abs(".env"), os.O_WRONLY, 0)
+		s.must(err)
+		go func() {
+			defer writer.Close()
+			time.Sleep(50 * time.Millisecond) // whatever the moment, it must not be kept by halves
+			os.WriteFile(s.abs(".env.grows"), make([]byte, limits.FileBytes+1), 0o644)
+		}()
+		m, err := s.take(limits)
+		if !detect {
+			var tooLarge *snapshot.LimitsError
+			if !errors.Is(err, snapshot.ErrGrown) && !errors.As(err, &tooLarge) {
+				t.Errorf("the baseline ends with %v", err)
+			}
+			continue
+		}
+		s.must(err)
+		if e, ok := m.Entry(root(".env.grows")); !ok || e.Kept || e.State.Size != limits.FileBytes+1 {
+			t.Errorf("to be detected is %+v", e)
+		}
+	}
+}
+
 // TestOddTypesAreEntriesOfTheirType never opens what would block.
 func TestOddTypesAreEntriesOfTheirType(t *testing.T) {
 	s := newScene(t, "", nil)
