@@ -33,12 +33,26 @@ const busVariable = "DBUS_SESSION_BUS_ADDRESS"
 // them. Of the kinds of addresses that a bus can have only sockets are dialled:
 // others start programs, or lead to other machines.
 func addresses(env map[string]string) []address {
-	all := []address{{socket: filepath.Join(runtimeFolder(env), "systemd/private"), direct: true}}
+	all := []address{{socket: filepath.Join(runtimeFolder(env), privateSocket), direct: true}}
 	if socket := busSocket(env[busVariable]); socket != "" {
 		all = append(all, address{socket: socket})
 	}
 	return append(all, address{socket: filepath.Join(runtimeFolder(env), "bus")})
 }
+
+// variable is the environment variable that leads systemd's own programs there.
+func (a address) variable() string {
+	if a.direct {
+		return "XDG_RUNTIME_DIR=" + strings.TrimSuffix(a.socket, "/"+privateSocket)
+	}
+	if name, abstract := strings.CutPrefix(a.socket, "@"); abstract {
+		return busVariable + "=unix:abstract=" + dbus.EscapeBusAddressValue(name)
+	}
+	return busVariable + "=unix:path=" + dbus.EscapeBusAddressValue(a.socket)
+}
+
+// privateSocket is that of the manager itself, beneath the runtime directory.
+const privateSocket = "systemd/private"
 
 // busSocket returns the socket that the address of a bus begins with; empty
 // where that is none (D-Bus specification, server addresses).
@@ -60,18 +74,23 @@ func busSocket(text string) string {
 }
 
 // busManager finds the user's service manager over D-Bus. Where it does not, the
-// error is that of the last way, and mute says that somebody on this machine was
-// reached and not understood.
-func busManager(ctx context.Context, env map[string]string) (m *manager, mute bool, err error) {
+// error is that of the last way, and mute is the first address at which somebody
+// on this machine was reached and not understood.
+func busManager(ctx context.Context, env map[string]string) (m *manager, mute *address, err error) {
 	elsewhere := false
 	for _, a := range addresses(env) {
 		if m, err = a.manager(ctx); err == nil {
-			return m, false, nil
+			return m, nil, nil
 		}
 		elsewhere = elsewhere || errors.Is(err, errOtherPIDs)
-		mute = mute || errors.Is(err, errNotUnderstood)
+		if mute == nil && errors.Is(err, errNotUnderstood) {
+			mute = &a
+		}
 	}
-	return nil, mute && !elsewhere, err
+	if elsewhere {
+		mute = nil
+	}
+	return nil, mute, err
 }
 
 // errNotUnderstood is wrapped where there is somebody at an address.

@@ -72,8 +72,8 @@ func (h Host) connect(ctx context.Context) (*manager, error) {
 		return m, nil
 	}
 	why := errno(failed).Error()
-	if mute && h.Find != nil {
-		if m, failed = h.programManager(ctx); failed == nil {
+	if mute != nil && h.Find != nil {
+		if m, failed = h.programManager(ctx, *mute); failed == nil {
 			return m, nil
 		}
 		why += ", nor its programs: " + failed.Error()

@@ -21,9 +21,11 @@ type programs struct {
 	policy bool
 }
 
-// programManager finds the user's service manager by its programs.
-func (h Host) programManager(ctx context.Context) (*manager, error) {
-	p := &programs{run: h.Run, env: h.ofPrograms()}
+// programManager finds the user's service manager by its programs. They are led
+// to the socket at which it was reached, and nowhere else: another kind of address
+// could lead to another machine, whose processes have the same numbers.
+func (h Host) programManager(ctx context.Context, at address) (*manager, error) {
+	p := &programs{run: h.Run, env: []string{at.variable(), "LC_ALL=C", "SYSTEMD_COLORS=0", "SYSTEMD_PAGER="}}
 	var err, missing error
 	p.systemctl, err = h.Find("systemctl")
 	p.systemdRun, missing = h.Find("systemd-run")
@@ -36,19 +38,6 @@ func (h Host) programManager(ctx context.Context) (*manager, error) {
 	}
 	p.policy, err = p.knowsPolicy(ctx)
 	return m, err
-}
-
-// ofPrograms is the environment of the manager's programs: it leads to the sockets
-// that were dialled before, and nowhere else. Another kind of address could lead
-// to another machine, whose processes have the same numbers.
-func (h Host) ofPrograms() []string {
-	given := variables(h.Env)
-	env := []string{"XDG_RUNTIME_DIR=" + runtimeFolder(given), "LC_ALL=C", "SYSTEMD_COLORS=0", "SYSTEMD_PAGER="}
-	if address := given[busVariable]; busSocket(address) != "" {
-		first, _, _ := strings.Cut(address, ";")
-		env = append(env, busVariable+"="+first)
-	}
-	return env
 }
 
 // ask runs one of the programs and returns what it answers.

@@ -28,9 +28,9 @@ import (
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "systemctl":
-		os.Exit(standin(os.Getenv("XDG_RUNTIME_DIR")).control(os.Args[1:]))
+		os.Exit(reached().control(os.Args[1:]))
 	case "systemd-run":
-		os.Exit(standin(os.Getenv("XDG_RUNTIME_DIR")).scope(os.Args[1:]))
+		os.Exit(reached().scope(os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }
@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 // for what a test wants of it. It gives a process its group in a planted
 // hierarchy. Its words and exit codes are those of systemd 247 and 252.
 type standin string
+
+// reached is the stand-in that the environment leads to.
+func reached() standin { return standin(filepath.Dir(busSocket(os.Getenv(busVariable)))) }
 
 func (s standin) path(name ...string) string {
 	return filepath.Join(append([]string{string(s)}, name...)...)
@@ -348,15 +351,6 @@ func TestProgramsRefuse(t *testing.T) {
 // to whatever another kind of address leads to.
 func TestProgramsGoNowhereElse(t *testing.T) {
 	host, s, h := mute(t)
-	for _, entry := range host.ofPrograms() {
-		if strings.Contains(entry, "elsewhere") {
-			t.Errorf("they are told of %s", entry)
-		}
-	}
-	host.Env = append(host.Env, "DBUS_SESSION_BUS_ADDRESS=unix:path=/here;tcp:host=elsewhere,port=1")
-	if env := host.ofPrograms(); env[len(env)-1] != "DBUS_SESSION_BUS_ADDRESS=unix:path=/here" {
-		t.Errorf("they are told %q", env)
-	}
 	host.Run = func(context.Context, program.Call) (program.Result, error) {
 		t.Error("a program runs")
 		return program.Result{}, errors.New("no")
@@ -366,4 +360,19 @@ func TestProgramsGoNowhereElse(t *testing.T) {
 	}
 	_, err := prepare(t.Context(), h, Request{ID: "x", Host: host})
 	refusal(t, err, "does not answer in "+string(s)+": no such file or directory;")
+}
+
+// Promise: an address leads the programs to its own socket.
+func TestVariable(t *testing.T) {
+	for _, a := range addresses(map[string]string{"XDG_RUNTIME_DIR": "/run/a b", busVariable: "unix:path=/b%3bc;tcp:host=elsewhere,port=1"}) {
+		switch name, value, _ := strings.Cut(a.variable(), "="); {
+		case a.direct && (name != "XDG_RUNTIME_DIR" || value != "/run/a b"):
+			t.Errorf("%+v: %s=%s", a, name, value)
+		case !a.direct && (name != busVariable || busSocket(value) != a.socket || strings.Contains(value, "elsewhere")):
+			t.Errorf("%+v: %s=%s", a, name, value)
+		}
+	}
+	if got := (address{socket: "@x y"}).variable(); got != busVariable+"=unix:abstract=x%20y" {
+		t.Errorf("abstract: %s", got)
+	}
 }
