@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"cage/rules"
 	"cage/snapshot"
@@ -346,12 +347,20 @@ func TestFloodOfPathsBecomesARescan(t *testing.T) {
 	for i := range 100 {
 		s.write(fmt.Sprintf(".env.%d", i), "x")
 	}
-	s.until(func(b Batch) bool {
-		if len(b.Paths) > l.pending {
-			t.Errorf("%d paths", len(b.Paths))
+	// Whoever takes them as they come is not flooded.
+	flooded := func() bool {
+		s.w.hints.mu.Lock()
+		defer s.w.hints.mu.Unlock()
+		return s.w.hints.flooded
+	}
+	for deadline := time.Now().Add(patience); !flooded(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("100 paths are no flood")
 		}
-		return b.Rescan && b.Walk
-	}, func() { t.Error("no rescan") })
+	}
+	if b := s.w.Take(); !b.Rescan || !b.Walk || len(b.Paths) > 0 {
+		t.Errorf("a flood comes to %+v", b)
+	}
 }
 
 // TestBudget has fewer watches than directories: those that matter are set.
