@@ -32,7 +32,11 @@ type figure struct {
 	// cage, floor and polling are what the contenders took; floor and polling
 	// are empty where there is no such thing.
 	cage, floor, polling sample
-	// value is what is held against the goal; the cage's median where it is nil.
+	// share is that of the samples below what is told of each contender; the half
+	// where it is 0.
+	share float64
+	// value is what is held against the goal; what is told of the cage where it is
+	// nil.
 	value func() float64
 	// goal is the most that the value may be, atLeast the least; 0 where none
 	// was set.
@@ -45,7 +49,15 @@ func (f figure) measured() float64 {
 	if f.value != nil {
 		return f.value()
 	}
-	return f.cage.median()
+	return f.told(f.cage)
+}
+
+// told is what is told of a contender.
+func (f figure) told(s sample) float64 {
+	if f.share > 0 {
+		return s.at(f.share)
+	}
+	return s.median()
 }
 
 func (f figure) verdict() string {
@@ -81,7 +93,7 @@ func times(v float64) string { return fmt.Sprintf("%.0f ×", v) }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// spread writes a sample: its median, and where most of it lies.
+// spread writes a sample: what is told of it, and where most of it lies.
 func (f figure) spread(s sample) string {
 	switch len(s) {
 	case 0:
@@ -89,7 +101,7 @@ func (f figure) spread(s sample) string {
 	case 1:
 		return f.unit(s[0])
 	}
-	return fmt.Sprintf("%s (%s … %s)", f.unit(s.median()), f.unit(s.at(0.1)), f.unit(s.at(0.9)))
+	return fmt.Sprintf("%s (%s … %s)", f.unit(f.told(s)), f.unit(s.at(0.1)), f.unit(s.at(0.9)))
 }
 
 func (f figure) limit() string {
@@ -124,5 +136,5 @@ func printTable(w io.Writer, figures []figure) {
 			fmt.Fprintln(w, strings.Repeat("| --- ", len(row))+"|")
 		}
 	}
-	fmt.Fprintln(w, "\nMedian (first … last tenth). The rows of one measurement share its samples.")
+	fmt.Fprintln(w, "\nMedian, or p99 in the rows of that (first … last tenth). The rows of one measurement share its samples.")
 }
