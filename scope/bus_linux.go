@@ -96,8 +96,28 @@ func busManager(ctx context.Context, env map[string]string) (m *manager, mute *a
 // errNotUnderstood is wrapped where there is somebody at an address.
 var errNotUnderstood = errors.New("it was not understood")
 
+// manager connects to one address and asks who is there. What answers nothing is
+// given up, and so is it when ctx ends; the connection outlives that.
 func (a address) manager(ctx context.Context) (*manager, error) {
-	conn, err := systemd.NewConnection(func() (*dbus.Conn, error) { return dial(ctx, a) })
+	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, done := context.WithTimeout(ctx, managerPatience)
+	defer done()
+	pending := context.AfterFunc(ctx, cancel)
+	m, err := a.meet(ctx, alive)
+	if !pending() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return m, nil
+}
+
+// meet asks who is at an address. Not all of the questions take a context, but all
+// are over when alive is.
+func (a address) meet(ctx, alive context.Context) (*manager, error) {
+	conn, err := systemd.NewConnection(func() (*dbus.Conn, error) { return converse(ctx, alive, a) })
 	if err != nil {
 		return nil, err
 	}
@@ -110,24 +130,6 @@ func (a address) manager(ctx context.Context) (*manager, error) {
 	}
 	t.close()
 	return nil, fmt.Errorf("%w (%w)", err, errNotUnderstood)
-}
-
-// dial connects to one address. What answers nothing is given up, and so is it
-// when ctx ends; the connection outlives that.
-func dial(ctx context.Context, a address) (*dbus.Conn, error) {
-	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ctx, done := context.WithTimeout(ctx, managerPatience)
-	defer done()
-	pending := context.AfterFunc(ctx, cancel)
-	conn, err := converse(ctx, alive, a)
-	if !pending() {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	return conn, nil
 }
 
 // converse opens a socket and says who asks; the conversation ends with alive.
@@ -211,6 +213,8 @@ func (t *bus) controlGroup(context.Context) (string, error) {
 }
 
 func (t *bus) memoryMax(ctx context.Context, slice string) *uint64 {
+	ctx, cancel := context.WithTimeout(ctx, managerPatience)
+	defer cancel()
 	property, err := t.conn.GetUnitTypePropertyContext(ctx, slice, "Slice", "MemoryMax")
 	if err != nil {
 		return nil

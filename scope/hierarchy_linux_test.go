@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -313,5 +315,66 @@ func TestSamePIDs(t *testing.T) {
 	defer conn.Close()
 	if err := samePIDs(conn.(*net.UnixConn)); err != nil {
 		t.Error(err)
+	}
+}
+
+// Promise: a manager that lets one in and says nothing more is given up.
+func TestSilentManager(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "systemd"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", filepath.Join(dir, privateSocket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go letIn(conn)
+		}
+	}()
+	h := planted(t, "/own", map[string]string{"own/cgroup.controllers": "", "own/cgroup.procs": ""})
+	plant(t, h.proc, "self/ns/pid", "")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := prepare(ctx, h, Request{ID: "x", Host: Host{Env: []string{"XDG_RUNTIME_DIR=" + dir}}})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		refusal(t, err, "does not answer in "+dir)
+	case <-time.After(time.Minute):
+		t.Fatal("it is waited for without end")
+	}
+}
+
+// letIn answers who asks to be let in (D-Bus specification, authentication
+// protocol), and nothing else.
+func letIn(conn net.Conn) {
+	defer conn.Close()
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		answer := ""
+		switch line := strings.TrimLeft(lines.Text(), "\x00"); {
+		case line == "AUTH":
+			answer = "REJECTED EXTERNAL"
+		case line == "AUTH EXTERNAL":
+			answer = "DATA"
+		case strings.HasPrefix(line, "DATA"), strings.HasPrefix(line, "AUTH EXTERNAL"):
+			answer = "OK 0123456789abcdef0123456789abcdef"
+		case strings.HasPrefix(line, "NEGOTIATE"):
+			answer = "ERROR"
+		default:
+			continue
+		}
+		if _, err := conn.Write([]byte(answer + "\r\n")); err != nil {
+			return
+		}
 	}
 }
