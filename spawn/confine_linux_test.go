@@ -57,8 +57,9 @@ func TestUnconfinedNeverRuns(t *testing.T) {
 			},
 		} {
 			var held proc.ID
+			reads, stderr := pipe(t)
 			_, err := Stage{entered: true}.Start(newReaper(t), Command{
-				Path: "touch", Args: []string{marker}, Environment: Environment{Policy: Inherit},
+				Path: "touch", Args: []string{marker}, Environment: Environment{Policy: Inherit}, Stderr: stderr,
 				Confine: func(h Held) (Confinement, error) {
 					held = h.Process()
 					return confine(h)
@@ -66,6 +67,10 @@ func TestUnconfinedNeverRuns(t *testing.T) {
 			})
 			if !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
+			}
+			stderr.Close()
+			if said := readAll(t, reads); said != "" {
+				t.Errorf("beside the error %v, %q is said", want, said)
 			}
 			eventually(t, "the end of what was held", func() bool { return !held.Alive() })
 		}

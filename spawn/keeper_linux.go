@@ -66,7 +66,9 @@ func keep(orders string) error {
 		signal.Notify(k.hungUp, unix.SIGHUP)
 	}
 	if err := k.start(what, decoder); err != nil {
-		return k.notices.send(refusal(err))
+		// Fails where its program is gone, or refused itself and does not listen.
+		_ = k.notices.send(refusal(err))
+		return what.Temp.remove()
 	}
 	err = letGo(what.Descriptors)
 	if err == nil {

@@ -591,7 +591,7 @@ func roleProgram(stage Stage) int {
 	lifetime, _ := ParseLifetime(os.Getenv(lifetimeVariable))
 	run, err := stage.Start(r, Command{
 		Path: "sh", Args: []string{"-c", `grep SigIgn /proc/self/status; exec sleep 1000`}, Stdout: os.Stdout, Lifetime: lifetime,
-		PrivateTmp: os.Getenv(privateVariable) != "",
+		PrivateTmp: os.Getenv(privateVariable) != "", Confine: holdIt(os.Getenv(heldVariable)),
 	})
 	if err != nil {
 		fmt.Println("failed:", err)
@@ -604,6 +604,29 @@ func roleProgram(stage Stage) int {
 
 // privateVariable has the run of roleProgram have a temporary directory.
 const privateVariable = "CAGE_TEST_PRIVATE_TMP"
+
+// heldVariable has the run of roleProgram held for good: where it stands still, or
+// while it goes through another program.
+const (
+	heldVariable = "CAGE_TEST_HELD"
+	heldThere    = "held"
+	heldOnItsWay = "away"
+)
+
+// holdIt says where it holds, and the process.
+func holdIt(where string) Confine {
+	if where == "" {
+		return nil
+	}
+	return func(held Held) (Confinement, error) {
+		if where == heldOnItsWay {
+			_, err := held.Through([]string{"/bin/sh", "-c", "echo away $$; exec sleep 1000"}, nil, time.Hour)
+			return Confinement{}, err
+		}
+		fmt.Println(where, held.Process().PID)
+		select {}
+	}
+}
 
 // play runs roleProgram as what a shell script calls "$@".
 func play(t *testing.T, script string, attr *syscall.SysProcAttr) (pid int, out *bufio.Reader) {

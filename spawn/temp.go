@@ -17,7 +17,12 @@ func (c Command) makeTemp(spec *proc.Spec) (*tempdir.Dir, error) {
 	}
 	var id [8]byte
 	rand.Read(id[:])
-	temp, err := tempdir.Make(os.TempDir(), hex.EncodeToString(id[:]))
+	// The command may start elsewhere.
+	parent, err := filepath.Abs(os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	temp, err := tempdir.Make(parent, hex.EncodeToString(id[:]))
 	if err != nil {
 		return nil, err
 	}
