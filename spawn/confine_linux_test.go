@@ -121,6 +121,7 @@ func TestHeldDoesNotComeBack(t *testing.T) {
 			"it says nothing":  {[]string{"/bin/sh", "-c", "exit 1"}, time.Minute, "", ErrNeverStarted.Error()},
 			"it is killed":     {[]string{"/bin/sh", "-c", "kill -9 $$"}, time.Minute, "", ErrNeverStarted.Error()},
 			"there is no such": {[]string{"/no/such/program"}, time.Minute, stageName + ": exec /no/such/program: no such file or directory\n", "/no/such/program failed"},
+			"it leaves others": {[]string{"/bin/sh", "-c", "sleep 100000; exit 1"}, 50 * time.Millisecond, "it did not end in 50ms", "/bin/sh failed"},
 			"it takes long":    {[]string{"/bin/sh", "-c", "exec sleep 600"}, 50 * time.Millisecond, "it did not end in 50ms", "/bin/sh failed"},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -145,4 +146,40 @@ func TestHeldDoesNotComeBack(t *testing.T) {
 	if _, err := os.Lstat(marker); err == nil {
 		t.Error("the command ran")
 	}
+}
+
+// Promise: what the other program leaves behind, its output open, keeps nobody from
+// starting.
+func TestHeldLeavesOthersBehind(t *testing.T) {
+	onEach(t, func(t *testing.T, mechanism string) {
+		g := plantAs(t, mechanism, Command{Confine: func(held Held) (Confinement, error) {
+			said, err := held.Through([]string{"/bin/sh", "-c", `sleep 100000 & exec "$@"`, "sh"}, []string{"PATH=" + os.Getenv("PATH")}, time.Minute)
+			if err != nil || said != nil {
+				t.Errorf("it said %q, %v", said, err)
+			}
+			return Confinement{}, nil
+		}}, "echo started; exec sleep 100000")
+		if got := g.line(t); got != "started" {
+			t.Errorf("it says %q", got)
+		}
+		if killed := g.Kill(patience); !killed.Proved || killed.Count != 2 {
+			t.Errorf("got %+v", killed)
+		}
+		goneIn(t, g.Run)
+	})
+}
+
+// Promise: a held process dies with its program also while it is another one.
+func TestHeldDiesOnItsWay(t *testing.T) {
+	t.Setenv(heldVariable, heldOnItsWay)
+	pid, out := play(t, "exec "+copyOfThisBinary(t), nil)
+	line, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := passing(t, strings.TrimSpace(strings.TrimPrefix(line, heldOnItsWay+" ")))
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of what was held", func() bool { return !held.Alive() })
 }

@@ -68,7 +68,7 @@ func startTree(r *proc.Reaper, spec proc.Spec, set setup, confine Confine) (*pro
 	if err != nil {
 		return nil, err
 	}
-	defer ours.Close()
+	defer func() { ours.Close() }()
 	staged := spec
 	// The kernel's own link to this binary, also when its name is gone.
 	staged.Path, staged.Env = "/proc/self/exe", []string{}
@@ -85,23 +85,30 @@ func startTree(r *proc.Reaper, spec proc.Spec, set setup, confine Confine) (*pro
 	if err != nil {
 		return nil, ofCommand(err, spec.Path)
 	}
+	parent := 0
+	if !spec.Outlives {
+		parent = os.Getpid()
+	}
 	mayStop := keepAwake(tree.Stopped(), tree.Command())
 	if confine != nil {
 		set.Confinement, err = confine(Held{id: tree.Command(), through: func(prefix, env []string, patience time.Duration) ([]byte, error) {
-			return sendThrough(ours, prefix, env, patience)
+			back, said, err := sendThrough(ours, assignment{Through: prefix, Env: env, Parent: parent}, patience)
+			if back != nil {
+				ours.Close()
+				ours = back
+			}
+			return said, err
 		}})
 	}
 	if err == nil {
-		what := assignment{Setup: set, Path: spec.Path, Args: spec.Args, Env: spec.Env}
-		if !spec.Outlives {
-			what.Parent = os.Getpid()
-		}
-		err = assign(ours, what)
+		err = assign(ours, assignment{Setup: set, Path: spec.Path, Args: spec.Args, Env: spec.Env, Parent: parent})
 	}
 	mayStop()
 	if err != nil {
-		_ = tree.Command().Signal(unix.SIGKILL) // it has ended where it refused
-		<-tree.Gone()
+		// A program that it went through may have left others.
+		if killed := tree.Kill(patienceToDie); !killed.Proved {
+			err = errors.Join(err, &SurvivorsError{Survivors: killed.Survivors})
+		}
 		return nil, err
 	}
 	return tree, nil
@@ -177,7 +184,7 @@ func become(talk string) error {
 	// What is set for a thread holds for the command if that thread becomes it.
 	runtime.LockOSThread()
 	if what.Through != nil {
-		return goThrough(socket, what.Through, what.Env)
+		return goThrough(socket, what)
 	}
 	answers := newSender(socket)
 	err = dieWith(what.Parent)

@@ -58,10 +58,18 @@ func socketPair() (ours, theirs *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a socket for a stage: %w", err)
 	}
-	if err := unix.SetNonblock(pair[0], true); err != nil {
-		unix.Close(pair[0])
+	if ours, err = stageSocket(pair[0]); err != nil {
 		unix.Close(pair[1])
-		return nil, nil, fmt.Errorf("making a socket for a stage: %w", err)
+		return nil, nil, err
 	}
-	return os.NewFile(uintptr(pair[0]), "stage"), os.NewFile(uintptr(pair[1]), "stage"), nil
+	return ours, os.NewFile(uintptr(pair[1]), "stage"), nil
+}
+
+// stageSocket makes a file of our end of the talk with a stage.
+func stageSocket(fd int) (*os.File, error) {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("making a socket for a stage: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "stage"), nil
 }
