@@ -74,6 +74,9 @@ func (g *ground) runHelper(ctx context.Context, c program.Call) (program.Result,
 	out, err := g.reaper.Run(ctx, proc.Helper{
 		Path: c.Path, Args: append([]string{c.Path}, c.Args...), Env: c.Env, Dir: c.Dir, Input: c.Stdin, MaxOutput: helperOutput,
 	})
+	if err == nil && out.Exit.Signal != 0 {
+		err = fmt.Errorf("run %s: ended by the signal %s", c.Path, out.Exit.Signal)
+	}
 	return program.Result{Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.Exit.Status()}, err
 }
 

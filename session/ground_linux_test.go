@@ -23,4 +23,7 @@ func TestHelperGetsWhatItIsGiven(t *testing.T) {
 	if err != nil || string(result.Stdout) != "first second b\nin\n/\n" || string(result.Stderr) != "no\n" || result.ExitCode != 3 {
 		t.Errorf("%q, %q, %d, %v", result.Stdout, result.Stderr, result.ExitCode, err)
 	}
+	if _, err := g.runHelper(t.Context(), program.Call{Path: "/bin/sh", Args: []string{"-c", "kill -9 $$"}, Dir: "/"}); err == nil {
+		t.Error("one that was killed has answered")
+	}
 }

@@ -98,7 +98,7 @@ func (f *field) whole(name, content string) {
 // eventually waits for something that has to come.
 func (f *field) eventually(what string, done func() bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(hang); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("it never came that %s", what)
 		}
@@ -173,7 +173,7 @@ func (r *run) exits(want int) {
 	select {
 	case err = <-r.exited:
 		r.exited <- err
-	case <-time.After(2 * patience):
+	case <-time.After(hang):
 		r.kill()
 		r.t.Fatalf("it does not end\nstderr: %s", &r.stderr)
 	}

@@ -48,6 +48,10 @@ func tamper(args []string) error {
 // patience bounds every wait; it is far above anything that works.
 const patience = 30 * time.Second
 
+// hang bounds the wait for a whole program, of which some call git hundreds of
+// times: a slow and busy machine has taken two minutes over one.
+const hang = 10 * patience
+
 func await(path, content string) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		data, err := readNow(path)
