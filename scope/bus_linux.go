@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,23 +75,25 @@ func busSocket(text string) string {
 }
 
 // busManager finds the user's service manager over D-Bus. Where it does not, the
-// error is that of the last way, and mute is the first address at which somebody
-// on this machine was reached and not understood.
+// error is that of the address that comes nearest to one, and mute is the first at
+// which somebody of this machine was reached and not understood.
 func busManager(ctx context.Context, env map[string]string) (m *manager, mute *address, err error) {
-	elsewhere := false
+	var elsewhere, reached, failed error
 	for _, a := range addresses(env) {
-		if m, err = a.manager(ctx); err == nil {
+		if m, failed = a.manager(ctx); failed == nil {
 			return m, nil, nil
 		}
-		elsewhere = elsewhere || errors.Is(err, errOtherPIDs)
-		if mute == nil && errors.Is(err, errNotUnderstood) {
-			mute = &a
+		switch {
+		case errors.Is(failed, errOtherPIDs), errors.Is(failed, errOtherMachine):
+			elsewhere = failed
+		case reached == nil && errors.Is(failed, errNotUnderstood):
+			reached, mute = failed, &a
 		}
 	}
-	if elsewhere {
-		mute = nil
+	if elsewhere != nil {
+		mute = nil // its programs could go there
 	}
-	return nil, mute, err
+	return nil, mute, cmp.Or(elsewhere, reached, failed)
 }
 
 // errNotUnderstood is wrapped where there is somebody at an address.
@@ -153,7 +156,29 @@ func converse(ctx, alive context.Context, a address) (*dbus.Conn, error) {
 	if err != nil {
 		return conn, fmt.Errorf("%w (%w)", err, errNotUnderstood)
 	}
+	if err := sameMachine(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
 	return conn, nil
+}
+
+// sameMachine refuses a manager that says it is another machine's, as one is to
+// which a socket of this one is forwarded: there the numbers of processes are
+// others', and what looks like the scope of a dead cage is that of one that lives.
+func sameMachine(ctx context.Context, conn *dbus.Conn) error {
+	own, err := os.ReadFile("/etc/machine-id") // machine-id(5)
+	if err != nil {
+		return nil // a machine without a name has no other to be told from
+	}
+	var said string
+	manager := conn.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
+	if err := manager.CallWithContext(ctx, "org.freedesktop.DBus.Peer.GetMachineId", 0).Store(&said); err != nil {
+		return fmt.Errorf("%w (%w)", err, errNotUnderstood)
+	}
+	if name := strings.TrimSpace(string(own)); name != "" && said != name {
+		return errOtherMachine
+	}
+	return nil
 }
 
 // samePIDs refuses a socket whose owner has other process numbers: to have it
@@ -184,7 +209,10 @@ func samePIDs(socket *net.UnixConn) error {
 	return nil
 }
 
-var errOtherPIDs = errors.New("it runs in another pid namespace")
+var (
+	errOtherPIDs    = errors.New("it runs in another pid namespace")
+	errOtherMachine = errors.New("it runs on another machine")
+)
 
 // The errors of the manager that are answers (org.freedesktop.systemd1(5)
 // does not name them; they are in its sources).

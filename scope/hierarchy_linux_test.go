@@ -3,7 +3,9 @@ package scope
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
 
 	"cage/internal/proc"
@@ -355,26 +358,100 @@ func TestSilentManager(t *testing.T) {
 	}
 }
 
-// letIn answers who asks to be let in (D-Bus specification, authentication
-// protocol), and nothing else.
+// Promise: a manager of another machine, to which a socket of this one is
+// forwarded, is asked for nothing.
+func TestManagerOfAnotherMachine(t *testing.T) {
+	if name, err := os.ReadFile("/etc/machine-id"); err != nil || len(name) == 0 {
+		t.Skip("this machine has no name")
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "systemd"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", filepath.Join(dir, privateSocket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	asked := make(chan string, 100)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go answerAsAnother(conn, asked)
+		}
+	}()
+	h := planted(t, "/own", map[string]string{"own/cgroup.controllers": "", "own/cgroup.procs": ""})
+	plant(t, h.proc, "self/ns/pid", "")
+	_, err = prepare(t.Context(), h, Request{ID: "x", Host: Host{Env: []string{"XDG_RUNTIME_DIR=" + dir}}})
+	refusal(t, err, errOtherMachine.Error())
+	for len(asked) > 0 {
+		if member := <-asked; member != "GetMachineId" {
+			t.Errorf("it was asked for %s", member)
+		}
+	}
+}
+
+// answerAsAnother tells who asks for it the name of no machine, and notes what it
+// was asked.
+func answerAsAnother(conn net.Conn, asked chan<- string) {
+	defer conn.Close()
+	from := bufio.NewReader(conn)
+	for line := ""; line != "BEGIN\r\n"; {
+		var err error
+		if line, err = from.ReadString('\n'); err != nil {
+			return
+		}
+		line = strings.TrimLeft(line, "\x00")
+		if answer := greeting(strings.TrimSpace(line)); answer != "" {
+			fmt.Fprintf(conn, "%s\r\n", answer)
+		}
+	}
+	for {
+		question, err := dbus.DecodeMessage(from)
+		if err != nil {
+			return
+		}
+		asked <- question.Headers[dbus.FieldMember].Value().(string)
+		const name = "00000000000000000000000000000000"
+		answer := &dbus.Message{Type: dbus.TypeMethodReply, Body: []any{name}, Headers: map[dbus.HeaderField]dbus.Variant{
+			dbus.FieldReplySerial: dbus.MakeVariant(question.Serial()), dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(name)),
+		}}
+		if err := answer.EncodeTo(conn, binary.LittleEndian); err != nil {
+			return
+		}
+	}
+}
+
+// letIn answers who asks to be let in, and nothing else.
 func letIn(conn net.Conn) {
 	defer conn.Close()
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
-		answer := ""
-		switch line := strings.TrimLeft(lines.Text(), "\x00"); {
-		case line == "AUTH":
-			answer = "REJECTED EXTERNAL"
-		case line == "AUTH EXTERNAL":
-			answer = "DATA"
-		case strings.HasPrefix(line, "DATA"), strings.HasPrefix(line, "AUTH EXTERNAL"):
-			answer = "OK 0123456789abcdef0123456789abcdef"
-		case strings.HasPrefix(line, "NEGOTIATE"):
-			answer = "ERROR"
-		default:
+		answer := greeting(strings.TrimLeft(lines.Text(), "\x00"))
+		if answer == "" {
 			continue
 		}
 		if _, err := conn.Write([]byte(answer + "\r\n")); err != nil {
 			return
 		}
+	}
+}
+
+// greeting is the answer to a line of who asks to be let in (D-Bus specification,
+// authentication protocol); empty for none.
+func greeting(line string) string {
+	switch {
+	case line == "AUTH":
+		return "REJECTED EXTERNAL"
+	case line == "AUTH EXTERNAL":
+		return "DATA"
+	case strings.HasPrefix(line, "DATA"), strings.HasPrefix(line, "AUTH EXTERNAL"):
+		return "OK 0123456789abcdef0123456789abcdef"
+	case strings.HasPrefix(line, "NEGOTIATE"):
+		return "ERROR"
+	default:
+		return ""
 	}
 }
