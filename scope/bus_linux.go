@@ -166,8 +166,9 @@ func converse(ctx, alive context.Context, a address) (*dbus.Conn, error) {
 // which a socket of this one is forwarded: there the numbers of processes are
 // others', and what looks like the scope of a dead cage is that of one that lives.
 func sameMachine(ctx context.Context, conn *dbus.Conn) error {
-	own, err := os.ReadFile("/etc/machine-id") // machine-id(5)
-	if err != nil {
+	text, err := os.ReadFile("/etc/machine-id") // machine-id(5)
+	own := strings.TrimSpace(string(text))
+	if err != nil || len(own) != machineIDLength {
 		return nil // a machine without a name has no other to be told from
 	}
 	var said string
@@ -175,11 +176,13 @@ func sameMachine(ctx context.Context, conn *dbus.Conn) error {
 	if err := manager.CallWithContext(ctx, "org.freedesktop.DBus.Peer.GetMachineId", 0).Store(&said); err != nil {
 		return fmt.Errorf("%w (%w)", err, errNotUnderstood)
 	}
-	if name := strings.TrimSpace(string(own)); name != "" && said != name {
+	if said != own {
 		return errOtherMachine
 	}
 	return nil
 }
+
+const machineIDLength = 32
 
 // samePIDs refuses a socket whose owner has other process numbers: to have it
 // move a process would move somebody else's. The kernel gives an owner that this
