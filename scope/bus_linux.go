@@ -120,19 +120,21 @@ func (a address) manager(ctx context.Context) (*manager, error) {
 // meet asks who is at an address. Not all of the questions take a context, but all
 // are over when alive is.
 func (a address) meet(ctx, alive context.Context) (*manager, error) {
-	conn, err := systemd.NewConnection(func() (*dbus.Conn, error) { return converse(ctx, alive, a) })
+	var first *dbus.Conn
+	conn, err := systemd.NewConnection(func() (*dbus.Conn, error) {
+		conn, err := converse(ctx, alive, a)
+		first = cmp.Or(first, conn)
+		return conn, err
+	})
 	if err != nil {
 		return nil, err
 	}
 	t := &bus{conn}
-	if err = t.listen(a); err == nil {
-		var m *manager
-		if m, err = managed(ctx, t); err == nil {
-			return m, nil
-		}
+	m, err := t.introduced(ctx, first, a)
+	if err != nil {
+		t.close()
 	}
-	t.close()
-	return nil, fmt.Errorf("%w (%w)", err, errNotUnderstood)
+	return m, err
 }
 
 // converse opens a socket and says who asks; the conversation ends with alive.
@@ -156,10 +158,28 @@ func converse(ctx, alive context.Context, a address) (*dbus.Conn, error) {
 	if err != nil {
 		return conn, fmt.Errorf("%w (%w)", err, errNotUnderstood)
 	}
-	if err := sameMachine(ctx, conn); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
 	return conn, nil
+}
+
+// introduced asks a manager where it is. That comes no sooner than both of its
+// connections stand: what systemd reads together with the end of a greeting it
+// leaves until more comes.
+func (t *bus) introduced(ctx context.Context, first *dbus.Conn, a address) (*manager, error) {
+	err := t.listen(a)
+	if err == nil {
+		err = sameMachine(ctx, first)
+	}
+	if errors.Is(err, errOtherMachine) {
+		return nil, err
+	}
+	var m *manager
+	if err == nil {
+		m, err = managed(ctx, t)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", err, errNotUnderstood)
+	}
+	return m, nil
 }
 
 // sameMachine refuses a manager that says it is another machine's, as one is to
@@ -174,7 +194,7 @@ func sameMachine(ctx context.Context, conn *dbus.Conn) error {
 	var said string
 	manager := conn.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
 	if err := manager.CallWithContext(ctx, "org.freedesktop.DBus.Peer.GetMachineId", 0).Store(&said); err != nil {
-		return fmt.Errorf("%w (%w)", err, errNotUnderstood)
+		return err
 	}
 	if said != own {
 		return errOtherMachine
