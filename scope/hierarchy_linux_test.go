@@ -321,26 +321,35 @@ func TestSamePIDs(t *testing.T) {
 	}
 }
 
-// Promise: a manager that lets one in and says nothing more is given up.
-func TestSilentManager(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "systemd"), 0o755); err != nil {
+// privateManager serves whoever comes to a manager's own socket, and returns the
+// runtime directory that leads there.
+func privateManager(t *testing.T, serve func(net.Conn)) (runtime string) {
+	t.Helper()
+	runtime = t.TempDir()
+	socket := filepath.Join(runtime, privateSocket)
+	if err := os.Mkdir(filepath.Dir(socket), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("unix", filepath.Join(dir, privateSocket))
+	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go letIn(conn)
+			go serve(conn)
 		}
 	}()
+	return runtime
+}
+
+// Promise: a manager that lets one in and says nothing more is given up.
+func TestSilentManager(t *testing.T) {
+	dir := privateManager(t, letIn)
 	h := planted(t, "/own", map[string]string{"own/cgroup.controllers": "", "own/cgroup.procs": ""})
 	plant(t, h.proc, "self/ns/pid", "")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -364,28 +373,11 @@ func TestManagerOfAnotherMachine(t *testing.T) {
 	if name, err := os.ReadFile("/etc/machine-id"); err != nil || len(strings.TrimSpace(string(name))) != machineIDLength {
 		t.Skip("this machine has no name")
 	}
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "systemd"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("unix", filepath.Join(dir, privateSocket))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
 	asked := make(chan string, 100)
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go answerAsAnother(conn, asked)
-		}
-	}()
+	dir := privateManager(t, func(conn net.Conn) { answerAsAnother(conn, asked) })
 	h := planted(t, "/own", map[string]string{"own/cgroup.controllers": "", "own/cgroup.procs": ""})
 	plant(t, h.proc, "self/ns/pid", "")
-	_, err = prepare(t.Context(), h, Request{ID: "x", Host: Host{Env: []string{"XDG_RUNTIME_DIR=" + dir}}})
+	_, err := prepare(t.Context(), h, Request{ID: "x", Host: Host{Env: []string{"XDG_RUNTIME_DIR=" + dir}}})
 	refusal(t, err, errOtherMachine.Error())
 	for len(asked) > 0 {
 		// To listen asks for nothing.
