@@ -99,25 +99,25 @@ func (s *session) survey(ctx context.Context) error {
 	}
 	// Where git fails, this is what is known.
 	s.layout = rules.Layout{Root: filepath.Dir(dotGit)}
-	return s.surveyGit(ctx, dir, dotGit, variables(s.Env)["PATH"])
+	return s.surveyGit(ctx, dir, dotGit)
 }
 
-func (g *ground) surveyGit(ctx context.Context, dir, dotGit, searchPath string) error {
+func (s *session) surveyGit(ctx context.Context, dir, dotGit string) error {
 	top := filepath.Dir(dotGit)
-	binary, err := program.Find("git", searchPath, top)
+	binary, err := program.Finder(s.Env, top)("git")
 	if err != nil {
 		return refusal(codeGit, "install git, or put it into PATH outside "+report.Quote(top), err)
 	}
-	if g.found, err = gitrepo.Discover(ctx, g.runHelper, binary, dir); err != nil {
+	if s.found, err = gitrepo.Discover(ctx, s.runHelper, binary, dir); err != nil {
 		return gitRefusal(err)
 	}
-	g.repo = g.found.Repo
-	config, err := g.found.Config(ctx)
+	s.repo = s.found.Repo
+	config, err := s.found.Config(ctx)
 	if err != nil {
 		return gitRefusal(err)
 	}
-	g.hooksBy = config.HooksBy
-	g.layout, g.git = anchors.Of(g.repo, config)
+	s.hooksBy = config.HooksBy
+	s.layout, s.git = anchors.Of(s.repo, config)
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (p *Past) Spare(session string) string { return refuge(p.Temp, session) }
 
 // Git returns the git to ask, and what runs it. An error is a *Refusal.
 func (p *Past) Git() (binary string, run program.Runner, err error) {
-	binary, err = program.Find("git", variables(p.session.Env)["PATH"], p.Layout.Root)
+	binary, err = program.Finder(p.session.Env, p.Layout.Root)("git")
 	if err != nil {
 		return "", nil, refusal(codeGit, "install git, or put it into PATH outside "+report.Quote(p.Layout.Root), err)
 	}
