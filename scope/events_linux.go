@@ -20,9 +20,13 @@ import (
 type events struct {
 	hierarchy
 	group string
-	// The counters of the group, held open, since it may go before they are
-	// read; nil where this kernel or this group does not count.
+	// The counters of the group, held open; nil where this kernel or this group
+	// does not count.
 	memory, local, tasks, peak, current *os.File
+	// lasting counts the kills of a group above too, and those of the group still
+	// when that has been removed; nil where the group stays until it is removed
+	// from here.
+	lasting *os.File
 	// limit is that of the group, nil for none.
 	limit *uint64
 	// outside is how often the limits of the groups above had run out before.
@@ -33,6 +37,10 @@ type events struct {
 
 	mu    sync.Mutex
 	usage Usage
+	// others is how many of what lasting counts were not killed in the group, and
+	// ended says that the group was empty before it was last read.
+	others uint64
+	ended  bool
 	// own is how often the group's own limit ran out.
 	own uint64
 	// before is who was in the group when that was last looked at. missed is how
@@ -67,8 +75,9 @@ const (
 	restFactor = 4
 )
 
-// watch begins to watch a group.
-func (h hierarchy) watch(group string) *events {
+// watch begins to watch a group. Where somebody else may remove it, lasting is a
+// group above that stays; else it is empty.
+func (h hierarchy) watch(group, lasting string) *events {
 	open := func(file string) *os.File {
 		f, _ := os.Open(filepath.Join(h.folder(group), file))
 		return f
@@ -77,6 +86,10 @@ func (h hierarchy) watch(group string) *events {
 		hierarchy: h, group: group, done: make(chan struct{}), outside: make(map[string]uint64),
 		memory: open("memory.events"), local: open("memory.events.local"), tasks: open("pids.events"), peak: open("memory.peak"),
 		current: open("memory.current"), limit: h.number(group, "memory.max"),
+	}
+	if lasting != "" {
+		e.lasting, _ = os.Open(filepath.Join(h.folder(lasting), "memory.events"))
+		e.others = e.lastingKills()
 	}
 	for _, g := range above(group)[1:] {
 		e.outside[g] = h.ranOut(g)
@@ -151,10 +164,7 @@ func (e *events) pace() time.Duration {
 func (e *events) look() (there, searching bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	text, there := again(e.memory)
-	if there {
-		e.takeKills(counter(text, "oom_kill"))
-	}
+	there = e.lookAtKills()
 	if text, ok := again(e.local); ok {
 		e.own = counter(text, "oom")
 	}
@@ -168,6 +178,31 @@ func (e *events) look() (there, searching bool) {
 		e.identify()
 	}
 	return there, e.missed > 0
+}
+
+// lookAtKills reads how many were killed, and how many that leaves outside.
+func (e *events) lookAtKills() (there bool) {
+	ended := e.vacant(e.group)
+	for {
+		all := e.lastingKills()
+		text, there := again(e.memory)
+		if !there {
+			return false
+		}
+		if all != e.lastingKills() {
+			continue // somebody was killed in between
+		}
+		kills := counter(text, "oom_kill")
+		e.takeKills(kills)
+		e.others, e.ended = all-min(all, kills), ended
+		return true
+	}
+}
+
+// lastingKills is how many were killed in the group that stays.
+func (e *events) lastingKills() uint64 {
+	text, _ := again(e.lasting)
+	return counter(text, "oom_kill")
 }
 
 // again reads a control file from its beginning.
@@ -298,30 +333,50 @@ func (e *events) close() Usage {
 		<-e.done
 		e.stopped.Close()
 	}
-	e.look()
-	for _, f := range []*os.File{e.memory, e.local, e.tasks, e.peak, e.current} {
+	there, _ := e.look()
+	missed := !there && e.takeMissed()
+	for _, f := range []*os.File{e.memory, e.local, e.tasks, e.peak, e.current, e.lasting} {
 		if f != nil {
 			f.Close()
 		}
 	}
-	e.attribute()
+	e.attribute(missed)
 	return e.usage
 }
 
-// attribute says whose limit it was: where the group's own never ran out, it
-// was that of the nearest group above whose own did.
-func (e *events) attribute() {
-	switch {
-	case e.usage.Kills == 0:
-	case e.own > 0 || e.local == nil:
-		e.usage.Limit = Own
-	default:
-		e.usage.Limit = Above
-		for _, g := range above(e.group)[1:] {
-			if e.ranOut(g) > e.outside[g] {
-				e.usage.Group = g
-				return
-			}
+// takeMissed counts those that were killed between the last look at the group
+// and its removal, and reports whether there were any. Whatever else was killed
+// below the group that stays in those milliseconds counts with them.
+func (e *events) takeMissed() bool {
+	if e.ended {
+		return false
+	}
+	all := e.lastingKills()
+	if all <= e.others+e.usage.Kills {
+		return false
+	}
+	e.usage.Kills = all - e.others
+	return true
+}
+
+// attribute says whose limit it was: where the group's own is not known to have
+// run out, it was that of the nearest group above whose own did. Where kills were
+// missed the counter of the group may lag behind, and no other one means its own.
+func (e *events) attribute(missed bool) {
+	if e.usage.Kills == 0 {
+		return
+	}
+	e.usage.Limit = Own
+	if e.own > 0 || e.local == nil {
+		return
+	}
+	for _, g := range above(e.group)[1:] {
+		if e.ranOut(g) > e.outside[g] {
+			e.usage.Limit, e.usage.Group = Above, g
+			return
 		}
+	}
+	if !missed {
+		e.usage.Limit = Above // the machine's memory
 	}
 }

@@ -15,13 +15,16 @@ type Group struct {
 	hierarchy
 	mode Mode
 	// unit is the scope; empty where there is no service manager behind it.
-	unit   string
-	path   string
-	bounds Bounds
-	gaps   []string
-	reason string
-	host   Host
-	events *events
+	unit string
+	path string
+	// manager is the group of the service manager that removes this one as soon
+	// as it is empty; empty where there is none.
+	manager string
+	bounds  Bounds
+	gaps    []string
+	reason  string
+	host    Host
+	events  *events
 }
 
 // Mode says what holds the limits.
@@ -59,7 +62,7 @@ func (g *Group) Controls() map[string]string {
 
 // watched begins to watch what happens in the group.
 func (g *Group) watched() *Group {
-	g.events = g.watch(g.path)
+	g.events = g.watch(g.path, g.manager)
 	return g
 }
 
@@ -90,7 +93,8 @@ func (g *Group) End(ctx context.Context) (Usage, error) {
 		}
 		return usage, err
 	}
-	if usage.Kills == 0 && err == nil && g.vanishes() {
+	const soon = 100 * time.Millisecond
+	if usage.Kills == 0 && err == nil && g.vanishesWithin(soon) {
 		return usage, nil // a scope that ended well goes by itself
 	}
 	m, lost := g.host.connect(ctx)
@@ -106,10 +110,9 @@ func (g *Group) End(ctx context.Context) (Usage, error) {
 	return usage, errors.Join(err, lost)
 }
 
-// vanishes reports whether the service manager removes the empty group soon.
-func (g *Group) vanishes() bool {
-	const soon = 100 * time.Millisecond
-	for deadline := time.Now().Add(soon); time.Now().Before(deadline); time.Sleep(look) {
+// vanishesWithin reports whether the service manager removes the empty group.
+func (g *Group) vanishesWithin(patience time.Duration) bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(look) {
 		if _, err := os.Stat(g.folder(g.path)); errors.Is(err, fs.ErrNotExist) {
 			return true
 		}

@@ -212,6 +212,24 @@ func TestGuestTwoAtOnce(t *testing.T) {
 	}
 }
 
+// Promise: who was killed is counted also where the service manager removed the
+// group before anybody looked.
+func TestGuestNobodyLooked(t *testing.T) {
+	guestOf(t, Scope)
+	g, h := placed(t, "unseen", Limits{Memory: Bytes(24 << 20)}, hog(60)+"; echo child $?")
+	g.events.mu.Lock()
+	h.letGo()
+	h.Wait()
+	gone := g.vanishesWithin(10 * time.Second)
+	g.events.mu.Unlock()
+	if !gone {
+		t.Fatal("nobody removes the empty group")
+	}
+	if usage := ended(t, g); usage.Kills != 1 || usage.Limit != Own {
+		t.Errorf("what happened: %+v, %q", usage, h.output.String())
+	}
+}
+
 // Promise: where a group above ran out of memory, it is that one which is named.
 func TestGuestLimitAbove(t *testing.T) {
 	guestOf(t, Scope)

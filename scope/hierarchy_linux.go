@@ -207,10 +207,14 @@ func (h hierarchy) members(group string) []proc.ID {
 	return ids
 }
 
-// populated reports whether a process lives in a group or below it.
-func (h hierarchy) populated(group string) bool {
+// populated reports whether a process lives in a group or below it, and vacant
+// whether the group is there and none does.
+func (h hierarchy) populated(group string) bool { return h.occupied(group, "populated 1") }
+func (h hierarchy) vacant(group string) bool    { return h.occupied(group, "populated 0") }
+
+func (h hierarchy) occupied(group, line string) bool {
 	text, err := h.read(group, "cgroup.events")
-	return err == nil && slices.Contains(strings.Split(text, "\n"), "populated 1")
+	return err == nil && slices.Contains(strings.Split(text, "\n"), line)
 }
 
 // look is how often it is looked whether a group is empty.

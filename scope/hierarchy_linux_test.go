@@ -256,7 +256,7 @@ func TestWhoseLimit(t *testing.T) {
 				"a/b/memory.events": none, "a/b/memory.events.local": none, "a/b/memory.peak": "123\n", "a/b/pids.events": "max 4\n",
 				"a/b/cgroup.procs": "", "a/memory.events.local": none, "memory.events.local": "oom 7\n",
 			})
-			e := h.watch("/a/b")
+			e := h.watch("/a/b", "")
 			if c.want.Kills > 0 {
 				plant(t, h.mount, "a/b/memory.events", "oom 1\noom_kill 2\n")
 			}
@@ -268,6 +268,53 @@ func TestWhoseLimit(t *testing.T) {
 			}
 			if got.Peak == nil || *got.Peak != 123 || got.Refused != 4 || len(got.Killed) > 0 {
 				t.Errorf("besides: %+v", got)
+			}
+		})
+	}
+}
+
+// Promise: kills are counted also where the group was removed before its counter
+// was read, and nobody else's are, as far as the two can be told apart.
+func TestRemovedWithItsCounters(t *testing.T) {
+	count := func(kills int) string { return fmt.Sprintf("oom 0\noom_kill %d\n", kills) }
+	const quiet = "oom 0\n"
+	for _, c := range []struct {
+		name string
+		// all is what the group that stays counts at the start, at the last look
+		// and at the end; own is what the group counts at the last look.
+		all       [3]int
+		own       int
+		populated string
+		above     string // what the group above has run out of
+		want      Usage
+	}{
+		{"nothing happened", [3]int{7, 7, 7}, 0, "populated 1", quiet, Usage{}},
+		{"one unseen", [3]int{7, 7, 8}, 0, "populated 1", quiet, Usage{Kills: 1, Limit: Own}},
+		{"one seen, one unseen", [3]int{7, 8, 9}, 1, "populated 1", quiet, Usage{Kills: 2, Limit: Own}},
+		{"others before", [3]int{7, 20, 20}, 0, "populated 1", quiet, Usage{}},
+		{"others before and one unseen", [3]int{7, 20, 21}, 0, "populated 1", quiet, Usage{Kills: 1, Limit: Own}},
+		{"others after its end", [3]int{7, 8, 20}, 1, "populated 0", quiet, Usage{Kills: 1, Limit: Above}},
+		{"unseen, of the limit above", [3]int{7, 7, 8}, 0, "populated 1", "oom 1\n", Usage{Kills: 1, Limit: Above, Group: "/m/s"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := planted(t, "/m/s/g", map[string]string{
+				"m/memory.events": count(c.all[0]), "m/s/memory.events.local": quiet,
+				"m/s/g/memory.events": count(0), "m/s/g/memory.events.local": quiet, "m/s/g/cgroup.events": "populated 1\n",
+				"m/s/g/cgroup.procs": "",
+			})
+			e := h.watch("/m/s/g", "/m")
+			e.stop.Close()
+			<-e.done
+			e.stop = nil
+			plant(t, h.mount, "m/memory.events", count(c.all[1]))
+			plant(t, h.mount, "m/s/g/memory.events", count(c.own))
+			plant(t, h.mount, "m/s/g/cgroup.events", c.populated+"\n")
+			e.look()
+			e.memory.Close() // of a removed group the kernel says as little
+			plant(t, h.mount, "m/memory.events", count(c.all[2]))
+			plant(t, h.mount, "m/s/memory.events.local", c.above)
+			if got := e.close(); got.Kills != c.want.Kills || got.Limit != c.want.Limit || got.Group != c.want.Group {
+				t.Errorf("%+v, want %+v", got, c.want)
 			}
 		})
 	}

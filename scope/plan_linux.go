@@ -217,7 +217,7 @@ func (p *Plan) inScope(n name, id proc.ID) (*Group, error) {
 		// A manager that sees other process numbers moved somebody else.
 		return nil, unavailable("the service manager left the command in the group %s", group)
 	}
-	g := &Group{hierarchy: p.hierarchy, mode: Scope, unit: n.unit(), path: group, bounds: p.bounds, host: p.host}
+	g := &Group{hierarchy: p.hierarchy, mode: Scope, unit: n.unit(), path: group, manager: p.manager.group, bounds: p.bounds, host: p.host}
 	if _, err := p.read(group, weightFile); err != nil && p.bounds.Weight != nil && !p.strict {
 		g.bounds.Weight = nil
 		g.gaps = append(g.gaps, "the processor weight is not in force: the service manager of this user was not given the controller cpu")
