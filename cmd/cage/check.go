@@ -158,18 +158,17 @@ func (f *checkFlags) answerAgent(ctx context.Context, o check.Options, err error
 		}
 		doc, err = check.Hook(ctx, o, call)
 	}
-	if err != nil {
-		var refusal *report.Refusal
-		if !errors.As(err, &refusal) {
-			return exitStop, err
-		}
+	var refusal *report.Refusal
+	switch {
+	case errors.As(err, &refusal):
 		fmt.Fprint(os.Stderr, refusal.OneLine())
-		return exitStop, nil
-	}
-	if doc.ExitCode == report.ExitClean {
+	case err != nil:
+		return exitStop, err
+	case doc.ExitCode == report.ExitClean:
 		return 0, nil
+	default:
+		fmt.Fprint(os.Stderr, doc.Reason())
 	}
-	fmt.Fprint(os.Stderr, doc.Reason())
 	if call.Continued {
 		return 0, nil // told once that turn already; a second no would never end
 	}
