@@ -3,6 +3,7 @@ package review
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"cage/internal/program"
 	"cage/internal/safefile"
 	"cage/rules"
+	"cage/snapshot"
 )
 
 // The trees that are compared, called as git calls the two sides.
@@ -28,7 +30,7 @@ type Note struct {
 
 // Patch returns what versions of a session would change in what stands at their
 // paths now, as git spells it. Where that is not what the session protected, or
-// a version cannot be shown, a note says so. Both sides are copied for it into
+// git has no words for what a version would change, a note says so. Both sides are copied for it into
 // a folder below temp that nobody else can enter; it is removed again.
 func (d *Desk) Patch(ctx context.Context, run program.Runner, git, temp string, s *Session, versions []Version) (patch []byte, notes []Note, err error) {
 	work, err := os.MkdirTemp(temp, "gantry-cage-review-*") // mode 0700
@@ -53,7 +55,10 @@ func (d *Desk) Patch(ctx context.Context, run program.Runner, git, temp string, 
 	return patch, notes, err
 }
 
-const ownerOnly = 0o700
+const (
+	ownerOnly     = 0o700
+	ownerExecutes = 0o100
+)
 
 // lay puts both sides of a version into the trees, and returns what is to be
 // said of it.
@@ -74,10 +79,43 @@ func (d *Desk) lay(root *os.Root, s *Session, v *Version) string {
 	if err := errors.Join(err, lay(root, path.Join(newTree, name), v.Info, c)); err != nil {
 		return "it is not shown beside the others: " + err.Error()
 	}
+	var notes []string
 	if how := changed(v.Before, now); how != "" && !same(now, v.state()) {
-		return "this is not what the session protected any more: " + how
+		notes = append(notes, "this is not what the session protected any more: "+how)
 	}
-	return ""
+	if sets := unshown(now, v); sets != "" {
+		notes = append(notes, "the patch does not show what comes with it: "+sets)
+	}
+	return strings.Join(notes, "; ")
+}
+
+// unshown says what a version would set of which git tells nothing: of a mode it
+// knows whether the owner executes, of the rest nothing.
+func unshown(now snapshot.State, v *Version) string {
+	if now.Kind == safefile.None {
+		now = snapshot.State{Info: safefile.Info{Kind: v.Info.Kind, Perm: plain(v.Info.Perm), UID: uint32(os.Geteuid()), GID: v.Info.GID}}
+	}
+	var sets []string
+	shown := now.Perm == plain(now.Perm) && v.Info.Perm == plain(v.Info.Perm)
+	if !shown && !sameMode(now, v.state()) {
+		sets = append(sets, fmt.Sprintf("mode %04o", v.Info.Perm))
+	}
+	if !sameOwner(now, v.state()) {
+		sets = append(sets, fmt.Sprintf("owner %d:%d", v.Info.UID, v.Info.GID))
+	}
+	for _, attr := range v.Attrs {
+		sets = append(sets, "the attribute "+attr.Name)
+	}
+	return strings.Join(sets, ", ")
+}
+
+// plain is the mode that git gives a file of which it knows no more than whether
+// the owner executes it.
+func plain(perm uint32) uint32 {
+	if perm&ownerExecutes != 0 {
+		return 0o755
+	}
+	return 0o644
 }
 
 // treeName is the name of a path in the trees: as reports spell it, but within
@@ -106,7 +144,7 @@ func lay(root *os.Root, name string, info safefile.Info, c content) error {
 	if info.Kind == safefile.Symlink {
 		return root.Symlink(c.link, name)
 	}
-	const ownerReads, ownerExecutes = 0o400, 0o100 // git tells of the latter
+	const ownerReads = 0o400
 	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerReads)
 	if err != nil {
 		return err

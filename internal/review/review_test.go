@@ -5,6 +5,7 @@ package review
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -444,5 +445,34 @@ func TestRecoveredBelongTogether(t *testing.T) {
 	sessions, unusable, err := Sessions(s.desk.Sessions)
 	if err != nil || len(sessions) != 1 || len(sessions[0].Versions) != 1 || len(unusable) != 1 {
 		t.Errorf("%+v %+v (%v)", sessions, unusable, err)
+	}
+}
+
+// Promise: whatever accepting a version would set is in the patch or named
+// beside it.
+func TestUnshown(t *testing.T) {
+	me := uint32(os.Geteuid())
+	file := func(perm uint32) snapshot.State {
+		return snapshot.State{Info: safefile.Info{Kind: safefile.Regular, Perm: perm, UID: me, GID: 5}}
+	}
+	for _, c := range []struct {
+		name       string
+		now        snapshot.State
+		perm, uid  uint32
+		attributes []safefile.Attr
+		want       string
+	}{
+		{"nothing more", file(0o600), 0o600, me, nil, ""},
+		{"what git shows", file(0o644), 0o755, me, nil, ""},
+		{"opened to all", file(0o600), 0o666, me, nil, "mode 0666"},
+		{"setuid on what executes already", file(0o755), 0o4755, me, nil, "mode 4755"},
+		{"added", snapshot.State{}, 0o755, me, nil, ""},
+		{"added with setuid", snapshot.State{}, 0o4777, me + 1, nil, fmt.Sprintf("mode 4777, owner %d:5", me+1)},
+		{"an attribute", file(0o644), 0o644, me, []safefile.Attr{{Name: "user.x"}}, "the attribute user.x"},
+	} {
+		v := &Version{Record: kept.Record{Info: safefile.Info{Kind: safefile.Regular, Perm: c.perm, UID: c.uid, GID: 5}, Attrs: c.attributes}}
+		if got := unshown(c.now, v); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
 	}
 }
