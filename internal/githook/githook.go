@@ -39,6 +39,9 @@ var (
 	ErrManaged = errors.New("a hook manager writes this folder anew")
 	// ErrOff is returned for a place that is no folder, such as /dev/null.
 	ErrOff = errors.New("hooks are turned off: this is no folder")
+	// ErrNamed is returned where the hook that is there may do what it does by the
+	// name it is called under.
+	ErrNamed = errors.New("the hook that is there may go by its own name")
 	// ErrTaken is returned where two hooks would have to run before.
 	ErrTaken = errors.New("there is a hook and another one from an earlier time")
 )
@@ -63,6 +66,9 @@ func Install(folder, name, program string, arguments ...string) (Installed, erro
 		return done, nil
 	case bytes.Contains(present, []byte("\n"+mark+"\n")):
 		return done, place(done.Hook, script, os.Rename)
+	}
+	if goesByName(present) {
+		return done, fmt.Errorf("%w: %s", ErrNamed, done.Hook)
 	}
 	done.Chained = done.Hook + chainedSuffix
 	if !absent(done.Chained) {
@@ -92,6 +98,17 @@ func fit(folder string) error {
 		return fmt.Errorf("make the hooks folder: %w", err)
 	}
 	return nil
+}
+
+// goesByName reports whether a hook may look at the name it is called under,
+// which chaining changes: it would be called, and do nothing.
+func goesByName(hook []byte) bool {
+	for _, sign := range []string{"basename", "${0##*/}", "$PROGRAM_NAME", "argv[0]"} {
+		if bytes.Contains(hook, []byte(sign)) {
+			return true
+		}
+	}
+	return false
 }
 
 func absent(path string) bool {
