@@ -84,7 +84,8 @@ type Child struct {
 // ID returns the identity of the process.
 func (c *Child) ID() ID { return c.id }
 
-// Exited delivers, once, how the process ended.
+// Exited delivers, once, how the process ended. Of one that somebody else has
+// waited for nobody can tell: it counts as killed.
 func (c *Child) Exited() <-chan Exit { return c.exited }
 
 // Stopped delivers the signal that stopped the process, the last one where
@@ -323,12 +324,16 @@ func (r *Reaper) wait() {
 }
 
 // reapRegistered waits, without blocking, for those of the Reaper's own
-// children that have ended, and leaves any other to whoever it belongs to.
+// children that have ended, and leaves any other to whoever it belongs to. Who
+// waits for those may do so for every child, and take the Reaper's with them.
 func (r *Reaper) reapRegistered() {
 	for pid := range r.children {
 		var status syscall.WaitStatus
 		got, err := syscall.Wait4(pid, &status, waitFlags, nil)
-		if err == nil && got == pid {
+		switch {
+		case errors.Is(err, unix.ECHILD):
+			r.dispatch(pid, syscall.WaitStatus(unix.SIGKILL))
+		case err == nil && got == pid:
 			r.dispatch(pid, status)
 		}
 	}

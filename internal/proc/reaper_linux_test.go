@@ -71,6 +71,39 @@ func TestNoExitIsLost(t *testing.T) {
 	all.Wait()
 }
 
+// A program may wait for every child that it has, and take a bystander's with
+// them: how that ended is lost then, not that it did.
+func TestBystandersChildIsTakenAway(t *testing.T) {
+	r, err := NewBystander()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	typed, types, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := r.Attend(Spec{Path: "/bin/sh", Args: []string{"sh", "-c", "read line; exit 7"}, Files: []*os.File{typed}})
+	typed.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	types.Close()
+	var status syscall.WaitStatus
+	pid, err := syscall.Wait4(child.ID().PID, &status, 0, nil)
+	r.mu.Unlock()
+	if pid != child.ID().PID || status.ExitStatus() != 7 {
+		t.Fatalf("it was not taken away: %d, %v, %v", pid, status, err)
+	}
+	if got := exitIn(t, child.Exited()); got != (Exit{Signal: unix.SIGKILL}) {
+		t.Errorf("it ended by %v", got)
+	}
+	if err := child.Kill(); !errors.Is(err, ErrGone) {
+		t.Errorf("killing it: %v", err)
+	}
+}
+
 func TestStartRefuses(t *testing.T) {
 	r := newReaper(t)
 	dir := t.TempDir()
