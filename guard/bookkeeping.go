@@ -11,14 +11,8 @@ import (
 	"cage/snapshot"
 )
 
-// gitConfig is the file that git itself rewrites in everyday work.
-func gitConfig() rules.Path { return rules.Path{Anchor: rules.CommonDir, Rel: "config"} }
-
 // parseFor bounds how long git may take to read two configurations.
 const parseFor = 2 * time.Second
-
-// configBytes bounds the size of a configuration that is looked into: 1 MiB.
-const configBytes = 1 << 20
 
 // Bounds of what waits for git's answer and of the answers that are remembered.
 const (
@@ -139,7 +133,7 @@ func (c *configCheck) learn(v configVerdict, now time.Time) {
 // candidate returns the content of git's config where nothing but its content
 // changed.
 func (g *Guard) candidate(e *snapshot.Entry, sight snapshot.Sight) ([]byte, bool) {
-	if e.Path != gitConfig() || g.Git == nil || sight.Err != nil || !onlyContent(e, sight) {
+	if e.Path != rules.GitConfig() || g.Git == nil || sight.Err != nil || !onlyContent(e, sight) {
 		return nil, false
 	}
 	return g.read(e.Path)
@@ -181,9 +175,9 @@ func (g *Guard) read(p rules.Path) ([]byte, bool) {
 		return nil, false
 	}
 	defer f.Close()
-	content := make([]byte, configBytes+1)
+	content := make([]byte, snapshot.ConfigBytes+1)
 	n, err := f.ReadAt(content, 0)
-	return content[:n:n], err == nil && n <= configBytes
+	return content[:n:n], err == nil && n <= snapshot.ConfigBytes
 }
 
 // parseBoth asks git what the config of the session's start and the new one
@@ -192,7 +186,10 @@ func (g *Guard) parseBoth(ctx context.Context, content []byte) configVerdict {
 	ctx, cancel := context.WithTimeout(ctx, parseFor)
 	defer cancel()
 	verdict := configVerdict{digest: snapshot.DigestOf(content), failed: true}
-	before, _ := g.Store.Get(g.startConfig)
+	before, known := g.Store.Get(g.startConfig)
+	if !known {
+		return verdict
+	}
 	old, err := g.Git.ParseConfig(ctx, before)
 	if err != nil {
 		return verdict
@@ -207,7 +204,7 @@ func (g *Guard) parseBoth(ctx context.Context, content []byte) configVerdict {
 func (g *Guard) takeConfigVerdict(ctx context.Context, v configVerdict) {
 	g.config.running = false
 	g.config.learn(v, time.Now())
-	g.dirty.add(gitConfig())
+	g.dirty.add(rules.GitConfig())
 	g.askGit(ctx)
 }
 

@@ -58,7 +58,7 @@ func newRig(t *testing.T) *rig {
 	}
 	store := snapshot.NewStore()
 	limits := snapshot.Limits{FileBytes: 1 << 20, Files: 100, TotalBytes: 1 << 20}
-	manifest, err := snapshot.Take(ctx, trees, plan, []rules.Path{gitConfig()}, store, limits)
+	manifest, err := snapshot.Take(ctx, trees, plan, []rules.Path{rules.GitConfig()}, store, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func (r *rig) see(t *testing.T, content string) {
 	if err := os.Rename(r.file+".lock", r.file); err != nil {
 		t.Fatal(err)
 	}
-	r.judge(t.Context(), gitConfig())
+	r.judge(t.Context(), rules.GitConfig())
 }
 
 // answer takes git's next answer, and does what is due then.

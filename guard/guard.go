@@ -114,7 +114,7 @@ func New(o Options) *Guard {
 		events:      mailbox.New[Event](),
 	}
 	g.tended = slices.DeleteFunc(o.Manifest.Directories(), func(p rules.Path) bool { return !g.tends(p) })
-	if e, ok := o.Manifest.Entry(gitConfig()); ok {
+	if e, ok := o.Manifest.Entry(rules.GitConfig()); ok {
 		g.startConfig = e.State.Content
 	}
 	g.rescan.done = make(chan findings, 1)

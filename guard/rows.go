@@ -100,20 +100,16 @@ func (g *Guard) whole(p rules.Path) {
 	}
 }
 
-// list notes a change that is left as it is.
+// list notes a change that is left as it is. One that is let pass softens no row
+// of another.
 func (g *Guard) list(o observation) {
 	row := g.row(o.path, o.verdict, o.kind)
-	news := row.Outcome == ""
 	row.Before, row.After = o.before, o.after
-	if row.Restores == 0 || o.outcome != Kept {
-		row.Outcome = o.outcome
+	if row.Outcome == o.outcome || row.Outcome != "" && o.outcome == Kept {
+		return
 	}
-	if o.note != "" {
-		row.Note = o.note
-	}
-	if news {
-		g.emit(Listed{Path: o.path, Verdict: o.verdict, Kind: o.kind, Outcome: row.Outcome, Note: row.Note})
-	}
+	row.Outcome, row.Note = o.outcome, o.note
+	g.emit(Listed{Path: o.path, Verdict: o.verdict, Kind: o.kind, Outcome: row.Outcome, Note: row.Note})
 }
 
 // takeSealed writes into the rows what became of displaced versions.

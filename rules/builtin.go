@@ -33,6 +33,9 @@ func gitPlaces() []string {
 	return []string{"config", "config.worktree", "hooks", "info/attributes", "commondir", "gitdir"}
 }
 
+// GitConfig is the one of these files that git itself rewrites in everyday work.
+func GitConfig() Path { return Path{Anchor: CommonDir, Rel: "config"} }
+
 // GitHooks returns the names that git runs in its hooks folder, all of
 // githooks(5).
 func GitHooks() []string {

@@ -19,7 +19,8 @@ type Limits struct {
 	// DetectOversize hashes files that go past FileBytes or TotalBytes instead
 	// of refusing them; a change to one is then seen but not undone.
 	DetectOversize bool
-	// KeepNothing is for runs that restore nothing: content is hashed only.
+	// KeepNothing is for runs that restore nothing: content is hashed only, but
+	// for git's config.
 	KeepNothing bool
 }
 
@@ -102,6 +103,11 @@ func Take(ctx context.Context, trees *Trees, plan *rules.Plan, paths []rules.Pat
 	}
 	return b.manifest, nil
 }
+
+// ConfigBytes bounds the size of git's config, 1 MiB, up to which its content is
+// in the store even where it is not kept: whether a change of it is one, its
+// content says.
+const ConfigBytes = 1 << 20
 
 type baseline struct {
 	ctx      context.Context
@@ -348,8 +354,9 @@ func (b *baseline) readFile(dir *safefile.Dir, e *Entry) (settled bool, err erro
 	if !kept && b.mustKeep(e) {
 		return false, ErrGrown
 	}
+	held := kept || e.Path == rules.GitConfig() && info.Size <= ConfigBytes
 	var content []byte
-	if kept {
+	if held {
 		content, err = whole(f, info.Size)
 	} else {
 		state.Content, state.Digest, _, err = Hash(f, info.Size)
@@ -361,7 +368,7 @@ func (b *baseline) readFile(dir *safefile.Dir, e *Entry) (settled bool, err erro
 	if err != nil || after.Size != info.Size || after.MTime != info.MTime {
 		return false, err
 	}
-	if kept { // only now: the store counts what it holds against the limits
+	if held { // only now: the store counts what it holds against the limits
 		state.Content, state.Digest = b.store.Put(content), DigestOf(content)
 	}
 	e.State, e.Kept = state, kept
