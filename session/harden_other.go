@@ -3,4 +3,4 @@
 package session
 
 // harden does nothing: there is no such setting here.
-func harden() error { return nil }
+func harden(bool) error { return nil }

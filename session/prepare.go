@@ -51,7 +51,7 @@ type protection struct {
 // leaves no gap: rules, watches, baseline, comparison.
 func (s *session) prepare(ctx context.Context) error {
 	s.id = newID()
-	if err := harden(); err != nil {
+	if err := harden(s.Rlimits.Core != nil); err != nil {
 		return err
 	}
 	var err error
