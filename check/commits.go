@@ -172,7 +172,7 @@ func (c *checker) judgeCommits(ctx context.Context, commits []gitrepo.Commit, ti
 	for i := range changes {
 		changes[i] = concerned(plan, changes[i])
 	}
-	made, err := c.made(ctx, commits, changes)
+	made, err := c.repo.Made(ctx, commits, changes)
 	if err != nil {
 		return err
 	}
@@ -183,34 +183,6 @@ func (c *checker) judgeCommits(ctx context.Context, commits []gitrepo.Commit, ti
 		c.judge(plan, commit.ID, made[i])
 	}
 	return nil
-}
-
-// made returns what each commit changes of its own, from what its steps change.
-// A parent that another parent is based on is none that a merge takes anything
-// over from: who names an old commit as a second parent cannot have its files
-// back that way.
-func (c *checker) made(ctx context.Context, commits []gitrepo.Commit, changes [][]gitrepo.Change) ([][]gitrepo.Change, error) {
-	kept, against := make([]gitrepo.Commit, len(commits)), make([][]gitrepo.Change, 0, len(changes))
-	for i, commit := range commits {
-		steps := changes[:max(len(commit.Parents), 1)]
-		changes = changes[len(steps):]
-		kept[i] = commit
-		if len(steps) == 1 || len(slices.Concat(steps...)) == 0 {
-			against = append(against, steps...)
-			continue
-		}
-		independent, err := c.repo.Independent(ctx, commit.Parents)
-		if err != nil {
-			return nil, err
-		}
-		kept[i].Parents = independent
-		for j, parent := range commit.Parents {
-			if slices.Contains(independent, parent) {
-				against = append(against, steps[j])
-			}
-		}
-	}
-	return gitrepo.Made(kept, against), nil
 }
 
 // nothing judges no commit, by rules that have to be valid all the same.

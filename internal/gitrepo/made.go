@@ -1,5 +1,10 @@
 package gitrepo
 
+import (
+	"context"
+	"slices"
+)
+
 // Steps returns every one of commits seen from each of its parents, in their
 // order.
 func Steps(commits []Commit) []Step {
@@ -19,8 +24,10 @@ func Steps(commits []Commit) []Step {
 // change. What a merge takes over from a parent is no change of its own: that
 // parent's commits made it. But a parent that is none of commits comes first: a
 // merge that does not have what such a one has changes it, also where it takes
-// that over from one of commits.
-func Made(commits []Commit, changes [][]Change) [][]Change {
+// that over from one of commits. And one that another parent is based on is none
+// to take anything over from: who names an old commit as a second parent cannot
+// have its files back that way.
+func (r *Repo) Made(ctx context.Context, commits []Commit, changes [][]Change) ([][]Change, error) {
 	among := make(map[string]bool, len(commits))
 	for _, commit := range commits {
 		among[commit.ID] = true
@@ -28,10 +35,31 @@ func Made(commits []Commit, changes [][]Change) [][]Change {
 	made := make([][]Change, len(commits))
 	for i, commit := range commits {
 		parents := max(len(commit.Parents), 1)
-		made[i] = commit.made(changes[:parents], among)
+		against := changes[:parents]
 		changes = changes[parents:]
+		if parents > 1 && len(slices.Concat(against...)) > 0 {
+			independent, err := r.Independent(ctx, commit.Parents)
+			if err != nil {
+				return nil, err
+			}
+			commit, against = commit.only(independent, against)
+		}
+		made[i] = commit.made(against, among)
 	}
-	return made
+	return made, nil
+}
+
+// only returns the commit with no other parents than some, and what it changes
+// against those.
+func (c Commit) only(parents []string, against [][]Change) (Commit, [][]Change) {
+	only := Commit{ID: c.ID}
+	var changes [][]Change
+	for i, parent := range c.Parents {
+		if slices.Contains(parents, parent) {
+			only.Parents, changes = append(only.Parents, parent), append(changes, against[i])
+		}
+	}
+	return only, changes
 }
 
 // made returns what the commit changes of its own, from what it changes against

@@ -100,9 +100,22 @@ func (j Judge) outgoing(ctx context.Context, sent, not []string) ([]Finding, err
 	if err != nil {
 		return nil, err
 	}
+	for i := range changes {
+		changes[i] = slices.DeleteFunc(changes[i], func(change gitrepo.Change) bool {
+			_, protected := j.verdict(change)
+			return !protected
+		})
+	}
+	made, err := j.Repo.Made(ctx, commits, changes)
+	if err != nil {
+		return nil, err
+	}
 	var findings []Finding
-	for i, made := range gitrepo.Made(commits, changes) {
-		findings = append(findings, j.findings(commits[i].ID, made)...)
+	for i, changes := range made {
+		for _, change := range changes {
+			verdict, _ := j.verdict(change)
+			findings = append(findings, Finding{Commit: commits[i].ID, Path: change.Path, Rule: verdict.Rule})
+		}
 	}
 	return findings, nil
 }
@@ -116,13 +129,9 @@ func (j Judge) commits(ctx context.Context, ids []string) ([]string, error) {
 	return slices.DeleteFunc(commits, func(id string) bool { return id == "" }), err
 }
 
-func (j Judge) findings(commit string, changes []gitrepo.Change) []Finding {
-	var findings []Finding
-	for _, change := range changes {
-		verdict, ok := j.Plan.ClassifyRecorded(rules.Path{Anchor: rules.Root, Rel: change.Path})
-		if ok && verdict.Mode == rules.Revert {
-			findings = append(findings, Finding{Commit: commit, Path: change.Path, Rule: verdict.Rule})
-		}
-	}
-	return findings
+// verdict returns what the plan says of a change, and whether it protects what
+// is changed.
+func (j Judge) verdict(change gitrepo.Change) (verdict rules.Verdict, protected bool) {
+	verdict, ok := j.Plan.ClassifyRecorded(rules.Path{Anchor: rules.Root, Rel: change.Path})
+	return verdict, ok && verdict.Mode == rules.Revert
 }
