@@ -41,11 +41,9 @@ type Change struct {
 // StagedChanges returns what the index changes against HEAD; everything in it
 // is new where HEAD has no commit.
 func (r *Repo) StagedChanges(ctx context.Context) ([]Change, error) {
-	changes, err := r.stagedAgainst(ctx, "HEAD")
-	if err != nil {
-		if head, headErr := r.head(ctx); head == "" && headErr == nil {
-			changes, err = r.stagedAgainst(ctx, r.emptyTree())
-		}
+	changes, err := r.stagedAgainst(ctx, "HEAD^{commit}")
+	if err != nil && r.unborn(ctx) {
+		changes, err = r.stagedAgainst(ctx, r.emptyTree())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("compare the index with HEAD: %w", err)
@@ -193,7 +191,7 @@ func (r *Repo) At(ctx context.Context, treeish string, paths []string) (map[stri
 func (r *Repo) Links(ctx context.Context, treeish string) (map[string]string, error) {
 	out, err := r.ask(ctx, nil, "ls-tree", "-r", "-z", "--full-tree", treeish)
 	if err != nil {
-		if head, headErr := r.head(ctx); treeish == "HEAD" && head == "" && headErr == nil {
+		if treeish == "HEAD" && r.unborn(ctx) {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("list the links of %s: %w", treeish, err)

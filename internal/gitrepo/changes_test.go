@@ -111,6 +111,38 @@ func TestCommitsAndChanges(t *testing.T) {
 	}
 }
 
+// Promise: a HEAD that is broken is no branch without a commit, against which
+// everything would be new and no rule old.
+func TestBrokenHead(t *testing.T) {
+	alone(t)
+	ctx := context.Background()
+	dir := initRepo(t, physicalTemp(t)+"/r")
+	repo := discover(t, dir)
+	asked := func() []error {
+		_, staged := repo.StagedChanges(ctx)
+		_, at := repo.At(ctx, "HEAD", []string{"a"})
+		_, links := repo.Links(ctx, "HEAD")
+		return []error{staged, at, links}
+	}
+	if errs := asked(); errors.Join(errs...) != nil {
+		t.Errorf("a branch without a commit: %v", errs)
+	}
+	write(t, dir+"/a", "1\n")
+	commit(t, dir)
+	for name, content := range map[string]string{
+		"a commit that is gone": strings.Repeat("1", 40) + "\n", "nothing": "", "nonsense": "x\n",
+	} {
+		write(t, dir+"/.git/refs/heads/main", content)
+		if errs := asked(); slices.Contains(errs, nil) {
+			t.Errorf("%s passes: %v", name, errs)
+		}
+	}
+	write(t, dir+"/.git/refs/heads/main", git(t, dir, "write-tree")+"\n")
+	if _, err := repo.StagedChanges(ctx); err == nil {
+		t.Error("a tree passes for a commit")
+	}
+}
+
 func TestBlobs(t *testing.T) {
 	alone(t)
 	ctx := context.Background()

@@ -102,14 +102,24 @@ func (r *Repo) StartRefs(ctx context.Context) (Refs, error) {
 	return slices.Compact(refs), nil
 }
 
-// head returns the commit that HEAD points to, or "" where there is none.
+// head returns what HEAD points to, or "" where there is nothing.
 func (r *Repo) head(ctx context.Context) (string, error) {
-	out, err := r.ask(ctx, nil, "rev-parse", "-q", "--verify", "HEAD^{commit}")
+	out, err := r.ask(ctx, nil, "rev-parse", "-q", "--verify", "HEAD")
 	var refused *Error
 	if errors.As(err, &refused) && refused.ExitCode == 1 && refused.Words == "" {
 		return "", nil
 	}
 	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+// unborn reports whether HEAD names a branch that has no commit yet. Where what
+// it points to is gone, or cannot be read, it is broken and not unborn.
+func (r *Repo) unborn(ctx context.Context) bool {
+	if head, err := r.head(ctx); err != nil || head != "" {
+		return false
+	}
+	_, err := r.ask(ctx, nil, "symbolic-ref", "-q", "HEAD")
+	return err == nil
 }
 
 // Held reports of every state whether HEAD or the index now holds it at its
@@ -165,10 +175,8 @@ func (r *Repo) committed(ctx context.Context, commit string, paths []string) (re
 	found := recordsAt(paths)
 	out, err := r.ask(ctx, nil, append([]string{"ls-tree", "-r", "-t", "-z", "--full-tree", commit, "--"}, scopes(paths)...)...)
 	var refused *Error
-	if commit == "HEAD" && errors.As(err, &refused) {
-		if head, headErr := r.head(ctx); head == "" && headErr == nil {
-			return found, nil
-		}
+	if commit == "HEAD" && errors.As(err, &refused) && r.unborn(ctx) {
+		return found, nil
 	}
 	if err != nil {
 		return nil, err
