@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -55,7 +56,8 @@ func (r *Repo) StagedChanges(ctx context.Context) ([]Change, error) {
 // version that a merge in progress takes over from another repository: of a path
 // that is as in one of the merged commits, that commit made it, and who has it
 // has judged it. Merged commits that no remote branch known here holds count for
-// nothing.
+// nothing, and neither do those that HEAD or another one is based on: git drops
+// them from the commit.
 func (r *Repo) MergedChanges(ctx context.Context, changes []Change) ([]Change, error) {
 	data, err := os.ReadFile(join(r.GitDir, "MERGE_HEAD"))
 	if errors.Is(err, fs.ErrNotExist) || len(changes) == 0 {
@@ -68,11 +70,12 @@ func (r *Repo) MergedChanges(ctx context.Context, changes []Change) ([]Change, e
 	if err != nil || len(remote) == 0 {
 		return changes, err
 	}
+	parents, err := r.mergeParents(ctx, strings.Fields(string(data)))
+	if err != nil || len(parents) == 0 {
+		return changes, err
+	}
 	lists := [][]Change{changes}
-	for _, merged := range strings.Fields(string(data)) {
-		if !r.IsID(merged) {
-			continue
-		}
+	for _, merged := range parents {
 		unknown, err := r.Commits(ctx, []string{merged}, remote)
 		if errors.Is(err, ErrShallow) || err == nil && len(unknown) > 0 {
 			continue
@@ -87,6 +90,17 @@ func (r *Repo) MergedChanges(ctx context.Context, changes []Change) ([]Change, e
 		lists = append(lists, against)
 	}
 	return inAll(lists), nil
+}
+
+// mergeParents returns which of the words of a MERGE_HEAD are parents that a
+// merge of HEAD will have beside it; none where HEAD has no commit.
+func (r *Repo) mergeParents(ctx context.Context, words []string) ([]string, error) {
+	head, err := r.head(ctx)
+	if err != nil || head == "" {
+		return nil, err
+	}
+	parents, err := r.Independent(ctx, append([]string{head}, slices.DeleteFunc(words, func(word string) bool { return !r.IsID(word) })...))
+	return slices.DeleteFunc(parents, func(id string) bool { return id == head }), err
 }
 
 func (r *Repo) stagedAgainst(ctx context.Context, treeish string) ([]Change, error) {
