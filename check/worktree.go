@@ -47,8 +47,8 @@ func (c *checker) workTree(ctx context.Context) error {
 		return err
 	}
 	c.judge(plan, "", made)
-	staged := make(map[string]bool, len(changes))
-	for _, change := range changes {
+	staged := make(map[string]bool, len(made))
+	for _, change := range made {
 		staged[change.Path] = true
 	}
 	for _, change := range slices.Concat(unstaged, appeared) {
