@@ -1,7 +1,7 @@
 package check
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,9 +91,20 @@ func PrePush(ctx context.Context, o Options, input io.Reader) (*report.Check, er
 }
 
 func (c *checker) push(ctx context.Context, input io.Reader) error {
-	sent, there, err := c.updates(input)
+	told, err := io.ReadAll(input)
 	if err != nil {
 		return err
+	}
+	sent, there, err := c.repo.Pushed(told)
+	if err != nil {
+		return report.Refuse(codeInput, "call it from a pre-push hook and leave it the hook's standard input",
+			fmt.Errorf("standard input is %w", err))
+	}
+	if len(sent) == 0 {
+		return nil
+	}
+	if have, err := c.repo.Have(ctx, sent); err != nil || !have {
+		return c.cutOff(cmp.Or(err, fmt.Errorf("what the push would send: %w", gitrepo.ErrRevision)))
 	}
 	// Only commits count; of what the other side has, only those that are here.
 	if sent, err = c.known(ctx, sent); err != nil {
@@ -111,26 +122,6 @@ func (c *checker) push(ctx context.Context, input io.Reader) error {
 		return c.cutOff(err)
 	}
 	return c.judgeCommits(ctx, commits, sent, there)
-}
-
-// updates reads the lines of a pre-push hook: local name and id, remote name
-// and id. An id of zeros is nothing.
-func (c *checker) updates(input io.Reader) (sent, there []string, err error) {
-	lines := bufio.NewScanner(input)
-	for lines.Scan() {
-		fields := strings.Split(lines.Text(), " ")
-		if len(fields) != 4 || !c.repo.IsID(fields[1]) || !c.repo.IsID(fields[3]) {
-			return nil, nil, report.Refuse(codeInput, "call it from a pre-push hook and leave it the hook's standard input",
-				errors.New("standard input is not what git tells a pre-push hook"))
-		}
-		if local := fields[1]; strings.Trim(local, "0") != "" {
-			sent = append(sent, local)
-		}
-		if remote := fields[3]; strings.Trim(remote, "0") != "" {
-			there = append(there, remote)
-		}
-	}
-	return sent, there, lines.Err()
 }
 
 // known returns the ids of the commits that ids name and that are here.

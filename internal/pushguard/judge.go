@@ -1,11 +1,10 @@
 package pushguard
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"strings"
 
 	"cage/internal/gitrepo"
 	"cage/rules"
@@ -29,18 +28,18 @@ type Finding struct {
 	Rule rules.Rule
 }
 
-var (
-	errPushed  = errors.New("what git said of the push is not understood")
-	errMissing = errors.New("what it would send is not in the session's repository")
-)
+var errMissing = errors.New("what it would send is not in the session's repository")
 
 // Push judges a push by what git says of it to a pre-push hook: the commits that
 // it would send and that neither the start of the session nor another
 // repository has, as far as the latter's branches are known here.
 func (j Judge) Push(ctx context.Context, pushed []byte) ([]Finding, error) {
-	sent, there, err := j.updates(pushed)
-	if err != nil || len(sent) == 0 {
-		return nil, err
+	sent, there, err := j.Repo.Pushed(pushed)
+	if err != nil {
+		return nil, fmt.Errorf("what git said of the push is not understood: it is %w", err)
+	}
+	if len(sent) == 0 {
+		return nil, nil
 	}
 	if err := j.complete(ctx, sent); err != nil {
 		return nil, err
@@ -50,24 +49,6 @@ func (j Judge) Push(ctx context.Context, pushed []byte) ([]Finding, error) {
 		return nil, err
 	}
 	return j.outgoing(ctx, sent, slices.Concat(there, remote))
-}
-
-// updates reads what git says: local name and id, remote name and id in each
-// line. An id of zeros is nothing, as where a branch is deleted or new.
-func (j Judge) updates(pushed []byte) (sent, there []string, err error) {
-	for line := range bytes.Lines(pushed) {
-		fields := strings.Split(strings.TrimSuffix(string(line), "\n"), " ")
-		if len(fields) != 4 || !j.Repo.IsID(fields[1]) || !j.Repo.IsID(fields[3]) {
-			return nil, nil, errPushed
-		}
-		if local := fields[1]; strings.Trim(local, "0") != "" {
-			sent = append(sent, local)
-		}
-		if remote := fields[3]; strings.Trim(remote, "0") != "" {
-			there = append(there, remote)
-		}
-	}
-	return sent, there, nil
 }
 
 // complete refuses what is not in the repository: a caller's environment can
