@@ -151,7 +151,7 @@ func inQuarantine(folder string, running bool, but string) ([]report.Leftover, e
 		found = append(found, report.Leftover{
 			Kind: report.LeftoverQuarantine, Place: place,
 			Text: fmt.Sprintf("%d displaced versions of session %s lie here, not in the state folder", len(versions), session.Name()),
-			Fix:  "look at them (cage review names those it knows), then remove the folder",
+			Fix:  "look at them (cage review names those it knows) once nobody writes them any more, then remove the folder",
 		})
 	}
 	return found, nil

@@ -306,7 +306,8 @@ func TestStoreUnwritable(t *testing.T) {
 	})
 }
 
-// TestWriters lets a version wait for as long as somebody writes it.
+// TestWriters lets a version wait for as long as somebody writes it. At the end
+// it stays where its writer finds it, or is taken as it is where it has no name.
 func TestWriters(t *testing.T) {
 	s := newScene(t)
 	s.open()
@@ -326,13 +327,28 @@ func TestWriters(t *testing.T) {
 		s.holds(s.await().Place, "one two")
 	}
 
-	v := s.displace("c", "to the end")
-	writer, err := os.OpenFile(filepath.Join(s.quarantine(), "c"), os.O_WRONLY, 0)
+	v := s.displace("c", "to the")
+	writer, err := os.OpenFile(filepath.Join(s.quarantine(), "c"), os.O_WRONLY|os.O_APPEND, 0)
 	s.must(err)
 	defer writer.Close()
-	sealed := s.seal(v)
-	s.must(sealed.Err)
-	s.holds(sealed.Place, "to the end")
+	nameless := s.displace("d", "as it is")
+	other, err := os.OpenFile(filepath.Join(s.quarantine(), "d"), os.O_WRONLY, 0)
+	s.must(err)
+	defer other.Close()
+	s.must(os.Remove(filepath.Join(s.quarantine(), "d")))
+	nameless.Quarantined = ""
+	s.keeper.Keep(nameless)
+	s.keeper.Keep(v)
+	s.keeper.Finish()
+	_, err = writer.WriteString(" end")
+	s.must(err)
+	sealed := s.keeper.Take()
+	s.holds(sealed[0].Place, "as it is")
+	s.in(sealed[1].Place, s.quarantine())
+	s.holds(sealed[1].Place, "to the end")
+	if sealed[1].Digest != (snapshot.Digest{}) {
+		t.Error("what was not whole has a digest")
+	}
 }
 
 // rewriting is a hash by which content is known, made while somebody writes it.

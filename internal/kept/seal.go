@@ -19,7 +19,8 @@ var errTakenAway = errors.New("keep a displaced version: somebody took it out of
 
 // seal says where a version is for good. It reports false where that has to
 // wait: somebody still writes it, or nothing takes a copy of it now. At the end
-// it is taken as it is.
+// it stays in the quarantine where somebody still writes it, and is taken as it
+// is where it has no place there.
 func (k *Keeper) seal(v *Version, last bool) (Sealed, bool) {
 	s := Sealed{Tag: v.Tag, Path: v.Path, Info: v.Info, Came: v.came, Quarantined: v.Quarantined}
 	switch {
@@ -104,7 +105,7 @@ func (k *Keeper) identity(content []byte) []byte {
 }
 
 // sealFile copies a regular file. One that lies in the quarantine stays there
-// where it cannot be copied.
+// where it cannot be copied, and where somebody writes it to the end.
 func (k *Keeper) sealFile(v *Version, dir *safefile.Dir, s *Sealed, last bool) bool {
 	if err := v.open(dir); err != nil {
 		if errors.Is(err, safefile.ErrBusy) && !last {
@@ -116,8 +117,16 @@ func (k *Keeper) sealFile(v *Version, dir *safefile.Dir, s *Sealed, last bool) b
 		}
 		return true
 	}
-	if !last && v.File.BeingWritten() {
-		return false
+	if v.File.BeingWritten() {
+		if !last {
+			return false
+		}
+		if dir != nil && !k.Drop {
+			// A copy would lack what is still to come.
+			v.File.Close()
+			s.Err = errUnsettled
+			return true
+		}
 	}
 	place, err := k.copyOut(v.File, s, dir != nil, last)
 	if !last && (err != nil && dir == nil || changedSince(v.File, s)) {
@@ -151,7 +160,8 @@ func (v *Version) open(dir *safefile.Dir) error {
 	return err
 }
 
-// errUnsettled is why half of what somebody writes is not kept as a copy.
+// errUnsettled is the fate of half of what somebody writes: it is not kept as a
+// copy.
 var errUnsettled = errors.New("somebody writes it")
 
 // copyOut copies a regular file into the store and takes its digests on the

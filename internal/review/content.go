@@ -80,7 +80,7 @@ func (d *Desk) read(s *Session, v *Version) (content, error) {
 	case v.Info.Kind != safefile.Regular && v.Info.Kind != safefile.Symlink:
 		return content{}, d.useless(s, v, "it is a "+v.Info.Kind.String(), nil)
 	case v.Digest == (snapshot.Digest{}) || v.Info.Size > most:
-		return content{}, d.useless(s, v, "it was too large to be read", nil)
+		return content{}, d.useless(s, v, "it was not read, being too large or still being written", nil)
 	}
 	var c content
 	var err error

@@ -349,7 +349,7 @@ func TestNotTaken(t *testing.T) {
 			return nil
 		}, "it stood in the place of a directory"},
 		{"unread before", func(s *scene, p put) error { p.version.Before.Digest = snapshot.Digest{}; return nil }, "nobody read"},
-		{"unread", func(s *scene, p put) error { p.version.Digest = snapshot.Digest{}; return nil }, "it was too large to be read"},
+		{"unread", func(s *scene, p put) error { p.version.Digest = snapshot.Digest{}; return nil }, "it was not read, being too large or still being written"},
 		{"guarded elsewhere", func(s *scene, p put) error {
 			p.in.Elsewhere = []rules.Anchor{rules.CommonDir}
 			p.version.Path = rules.Path{Anchor: rules.CommonDir, Rel: "config"}
