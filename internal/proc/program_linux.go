@@ -213,7 +213,7 @@ func (p *program) Kill(patience time.Duration) Killed {
 	var result Killed
 	hit := make(map[ID]bool)
 	for progress := time.Now(); ; {
-		processes, err := p.freeze()
+		processes, err := freeze(p.Processes)
 		if err == nil && len(processes) == 0 {
 			p.setGone()
 			result.Proved = true
@@ -233,31 +233,6 @@ func (p *program) Kill(patience time.Duration) Killed {
 		}
 		waitGone(idsOf(processes), longPause)
 	}
-}
-
-// freezeRounds bounds how often a tree is listed to stop who is new in it.
-const freezeRounds = 100
-
-// freeze lists the processes, stopped as far as that can be: one that is makes
-// no children, and those that it has keep their parent. It stops until a
-// listing shows nobody new.
-func (p *program) freeze() (processes []Process, err error) {
-	stopped := make(map[ID]bool)
-	for range freezeRounds {
-		if processes, err = p.Processes(); err != nil {
-			return nil, err
-		}
-		news := false
-		for _, one := range processes {
-			if !stopped[one.ID] && one.Signal(unix.SIGSTOP) == nil {
-				stopped[one.ID], news = true, true
-			}
-		}
-		if !news {
-			break
-		}
-	}
-	return processes, nil
 }
 
 // untold counts the processes that Terminate did not reach.

@@ -110,12 +110,14 @@ const (
 )
 
 // Kill sends SIGKILL to every process of the tree, over and over until nothing
-// is left. What refuses to die, because it belongs to another user or sleeps
-// uninterruptibly, is given up when nothing else has been found for as long as
-// patience.
+// is left. A tree that goes on growing is stopped before: dead processes make
+// room for others where a limit holds them back, stopped ones do not. What
+// refuses to die, because it belongs to another user or sleeps uninterruptibly,
+// is given up when nothing else has been found for as long as patience.
 func (t *Tree) Kill(patience time.Duration) Killed {
 	var result Killed
 	hit := make(map[ID]bool)
+	list := t.Processes
 	pause, progress := shortPause, time.Now()
 	for {
 		t.reaper.reap()
@@ -123,7 +125,7 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 			result.Proved = true
 			return result
 		}
-		processes, err := t.Processes()
+		processes, err := list()
 		taken, fresh := killEach(processes, hit)
 		result.Count += len(taken)
 		result.Untold += t.untold(taken)
@@ -136,6 +138,9 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 		default:
 			pause = min(2*pause, longPause)
 		}
+		if grown := fresh && result.Count > len(taken); grown {
+			list = func() ([]Process, error) { return freeze(t.Processes) }
+		}
 		if err != nil {
 			pause = longPause
 		}
@@ -144,6 +149,31 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// freezeRounds bounds how often a tree is listed to stop who is new in it.
+const freezeRounds = 100
+
+// freeze lists processes, stopped as far as that can be: one that is makes no
+// children, and those that it has keep their parent. It stops until a listing
+// shows nobody new.
+func freeze(list func() ([]Process, error)) (processes []Process, err error) {
+	stopped := make(map[ID]bool)
+	for range freezeRounds {
+		if processes, err = list(); err != nil {
+			return nil, err
+		}
+		news := false
+		for _, one := range processes {
+			if !stopped[one.ID] && one.Signal(unix.SIGSTOP) == nil {
+				stopped[one.ID], news = true, true
+			}
+		}
+		if !news {
+			break
+		}
+	}
+	return processes, nil
 }
 
 // Continue continues a process that is stopped, so that it can act on what it

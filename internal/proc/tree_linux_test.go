@@ -61,6 +61,23 @@ func TestTreeIsKilled(t *testing.T) {
 	}
 }
 
+// Those that fork without an end are all stopped, and make no others.
+func TestTreeIsFrozen(t *testing.T) {
+	g := plant(t, `i=0; while [ $i -lt 8 ]; do i=$((i+1)); setsid sh -c 'j=0; while [ $j -lt 20000 ]; do j=$((j+1)); : & done' & done
+		echo ready; exec sleep 1000`)
+	g.line(t)
+	if frozen, err := freeze(g.tree.Processes); err != nil || len(frozen) == 0 {
+		t.Fatalf("frozen are %v, %v", frozen, err)
+	}
+	eventually(t, "all that live are stopped", func() bool {
+		processes, err := g.tree.Processes()
+		return err == nil && len(processes) > 0 && !slices.ContainsFunc(processes, func(p Process) bool {
+			return p.Alive() && !p.MayBeStopped()
+		})
+	})
+	g.kill(t)
+}
+
 func TestTreeIsListed(t *testing.T) {
 	g := plant(t, `(setsid sh -c 'echo $$; sleep 1000 & echo $!; wait' &) ; echo $$; wait; exec sleep 1000`)
 	want := []int{number(t, g.line(t)), number(t, g.line(t)), number(t, g.line(t))}
