@@ -14,6 +14,8 @@ type Limits struct {
 	FileSize *uint64
 	// OpenFiles is one more than the highest descriptor.
 	OpenFiles *uint64
-	// Core is the largest core dump, in bytes; nil is none at all.
+	// Core is the largest core dump, in bytes; nil is none. Where the program makes
+	// none itself, nil leaves its own limits, and the command may raise its soft
+	// one as far as they go.
 	Core *uint64
 }

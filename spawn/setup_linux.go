@@ -254,10 +254,10 @@ func (l Limits) list() []limit {
 }
 
 // core is the limit of core dumps. None is set where nothing is asked for and
-// the program can make none itself, as the command cannot then.
+// the program makes none itself, as the command will not.
 func (l Limits) core() *uint64 {
 	var own unix.Rlimit
-	if l.Core == nil && (unix.Getrlimit(unix.RLIMIT_CORE, &own) != nil || own.Max > 0) {
+	if l.Core == nil && (unix.Getrlimit(unix.RLIMIT_CORE, &own) != nil || own.Cur > 0) {
 		return new(uint64)
 	}
 	return l.Core

@@ -38,8 +38,6 @@ const (
 	roleBare   = "bare"
 	roleNested = "nested"
 	roleStart  = "start" // runs a command in each mode
-	// roleStageless is roleStart in a program that has not called Main.
-	roleStageless = "stageless"
 )
 
 func TestMain(m *testing.M) {
@@ -58,8 +56,6 @@ func TestMain(m *testing.M) {
 		os.Exit(withoutSessions())
 	case roleStart:
 		os.Exit(startEach(stage))
-	case roleStageless:
-		os.Exit(startEach(Stage{}))
 	}
 	// The race detector has a program sleep for a second before it exits, so that
 	// what other threads find is still told: a keeper has none to tell of.
@@ -516,23 +512,12 @@ func TestKeeperNeedsAStage(t *testing.T) {
 	}
 }
 
-// What is neither limited nor refused anything needs no stage where the program
-// makes no core dumps itself.
 func TestProgramWithoutForeignChildrenNeedsNone(t *testing.T) {
-	self, err := os.Executable()
+	run, err := Stage{}.Start(newReaper(t), Command{Path: "true", Lifetime: LifetimeTree})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sh", "-c", `ulimit -c 0; exec "$0"`, self)
-	cmd.Env = append(os.Environ(), roleVariable+"="+roleStageless)
-	const (
-		inRun = "the command is to be set up: the program does not call spawn.Main first\n"
-		onPTY = "a run beside other children or on a new pseudo-terminal needs a keeper: the program does not call spawn.Main first\n"
-		runs  = "it runs\n"
-	)
-	if out, err := cmd.CombinedOutput(); err != nil || string(out) != strings.Repeat(inRun+runs+runs, 2)+onPTY {
-		t.Errorf("%q, %v", out, err)
-	}
+	goneIn(t, run)
 }
 
 // keeperOf finds the process that keeps a run.
