@@ -149,7 +149,7 @@ func (c *checker) judgeCommits(ctx context.Context, commits []gitrepo.Commit, ti
 	if err != nil {
 		return err
 	}
-	links, err := c.repo.Links(ctx, slices.Concat(bases, tips)[0])
+	links, err := c.linksOf(ctx, slices.Concat(tips, bases))
 	if err != nil {
 		return err
 	}
@@ -191,6 +191,21 @@ func (c *checker) nothing(ctx context.Context, tips []string) error {
 	}
 	_, err = c.settled(ctx, plan, tips[0], nil)
 	return err
+}
+
+// linksOf returns the links that commits have. Those that came and went in
+// between are in what is changed.
+func (c *checker) linksOf(ctx context.Context, commits []string) ([]gitrepo.Link, error) {
+	var links []gitrepo.Link
+	slices.Sort(commits)
+	for _, id := range slices.Compact(commits) {
+		some, err := c.repo.Links(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, some...)
+	}
+	return links, nil
 }
 
 // sidesOf returns the sides whose rules hold, the first tip's first.

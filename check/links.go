@@ -21,12 +21,12 @@ const (
 var errWays = errors.New("protected links lead on in more ways than can be followed")
 
 // withLinked returns the plan with the files that protected links lead to, as a
-// session has them: by those links that a tree has, and by those that changes
+// session has them: by those links that trees have, and by those that changes
 // bring or take away.
-func (c *checker) withLinked(ctx context.Context, plan *rules.Plan, links map[string]string, changes []gitrepo.Change) (*rules.Plan, error) {
+func (c *checker) withLinked(ctx context.Context, plan *rules.Plan, links []gitrepo.Link, changes []gitrepo.Change) (*rules.Plan, error) {
 	l := linked{ids: map[string][]string{}, seen: map[string]bool{}}
-	for link, id := range links {
-		l.ids[link] = []string{id}
+	for _, link := range links {
+		l.add(link.Path, gitrepo.Record{Mode: gitrepo.ModeLink, ID: link.ID})
 	}
 	for _, change := range changes {
 		l.add(change.Path, change.Before)

@@ -44,7 +44,7 @@ func (c *checker) staged(ctx context.Context) error {
 type index struct {
 	changes []gitrepo.Change
 	head    side
-	links   map[string]string
+	links   []gitrepo.Link
 }
 
 // side is the side of the index.

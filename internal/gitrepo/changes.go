@@ -200,9 +200,17 @@ func (r *Repo) At(ctx context.Context, treeish string, paths []string) (map[stri
 	return at, nil
 }
 
-// Links returns the symlinks that a commit or tree records: the ids of their
-// targets by path. A HEAD without a commit records none.
-func (r *Repo) Links(ctx context.Context, treeish string) (map[string]string, error) {
+// Link is a symlink that git records.
+type Link struct {
+	// Path is relative to the root.
+	Path string
+	// ID is the object id of its target.
+	ID string
+}
+
+// Links returns the symlinks that a commit or tree records. A HEAD without a
+// commit records none.
+func (r *Repo) Links(ctx context.Context, treeish string) ([]Link, error) {
 	out, err := r.ask(ctx, nil, "ls-tree", "-r", "-z", "--full-tree", treeish)
 	if err != nil {
 		if treeish == "HEAD" && r.unborn(ctx) {
@@ -210,7 +218,7 @@ func (r *Repo) Links(ctx context.Context, treeish string) (map[string]string, er
 		}
 		return nil, fmt.Errorf("list the links of %s: %w", treeish, err)
 	}
-	links := map[string]string{}
+	var links []Link
 	const mode = "120000 blob "
 	for entry := range bytes.SplitSeq(out, []byte{0}) {
 		if !bytes.HasPrefix(entry, []byte(mode)) {
@@ -220,7 +228,7 @@ func (r *Repo) Links(ctx context.Context, treeish string) (map[string]string, er
 		if !found {
 			return nil, errListing
 		}
-		links[path] = id
+		links = append(links, Link{path, id})
 	}
 	return links, nil
 }

@@ -99,7 +99,7 @@ func TestCommitsAndChanges(t *testing.T) {
 	if kept, err := repo.Independent(ctx, []string{first, second, side}); err != nil || !slices.Equal(kept, []string{second, side}) {
 		t.Errorf("independent are %v (%v)", kept, err)
 	}
-	if links, err := repo.Links(ctx, merge); err != nil || len(links) != 1 || links["l"] == "" {
+	if links, err := repo.Links(ctx, merge); err != nil || len(links) != 1 || links[0] != (Link{"l", BlobID(repo.ObjectFormat, []byte("a"))}) {
 		t.Errorf("the links are %v (%v)", links, err)
 	}
 	if listed, err := repo.Paths(ctx, first); err != nil || !slices.Equal(listed, []string{"a", "l"}) {
