@@ -17,9 +17,9 @@ type Sight struct {
 	// Same says that content, type, permissions, owner and attributes are the
 	// baseline's.
 	Same bool
-	// Prefix says that a regular file with the baseline's attributes holds a
-	// proper prefix of the baseline's content: a writer may be half way through
-	// writing the same again.
+	// Prefix says that a regular file holds a proper prefix of the baseline's
+	// content, whatever its attributes: a writer may be half way through writing
+	// the same again, and gives a new file a mode and an owner of its own.
 	Prefix bool
 	// Err says why the path could not be read to the end. State then holds
 	// what could be seen.
@@ -118,7 +118,7 @@ func (l *Looker) compareFile(e *Entry) Sight {
 		return sight
 	}
 	same, prefix, err := l.sameContent(f, info.Size, e)
-	sight.Err, sight.Same, sight.Prefix = err, same && meta, prefix && meta
+	sight.Err, sight.Same, sight.Prefix = err, same && meta, prefix
 	return sight
 }
 
