@@ -54,13 +54,15 @@ type Restored struct {
 // Explained says what the restore with the same tag displaced.
 type Explained struct {
 	Tag int
-	// State is what git would record for it; nil where git has no word for it.
+	// State is what git would record for it; nil where git has no word for it,
+	// or the same as for the baseline.
 	State *gitrepo.State
 	// Baseline is what git would record for what belongs there, where State is
 	// absence; nil where nothing does.
 	Baseline *gitrepo.State
 	// Unchanged says that it was the baseline after all: somebody had written
-	// the same again, slowly.
+	// the same again, slowly, or git had, with an owner or mode of its own, on
+	// its way back from another version.
 	Unchanged bool
 }
 

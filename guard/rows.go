@@ -56,6 +56,9 @@ type Row struct {
 	// seen counts the differences that made or met the row, without those that
 	// turned out to be none.
 	seen int
+	// away says that what was displaced last is something else to git than the
+	// baseline is.
+	away bool
 }
 
 // back notes a successful restore. What softened the row before does so no
@@ -166,8 +169,26 @@ func (g *Guard) explain(row *Row, sealed kept.Sealed) (takenBack bool) {
 	if r.half {
 		identity = sealed.Identity
 	}
-	g.emit(Explained{Tag: sealed.Tag, State: g.gitState(row.Path, sealed.Info, identity)})
+	g.emit(row.judged(sealed.Tag, g.gitState(row.Path, sealed.Info, identity), g.baselineState(row.Path)))
 	return false
+}
+
+// judged returns the word for a displaced version. One that to git is the
+// baseline was given another owner or mode, for which git has no word. Only
+// after something else git may have been the one: it writes what it comes back
+// to as whoever runs it, and that is part of the switch.
+func (row *Row) judged(tag int, state, baseline *gitrepo.State) Explained {
+	same := state != nil && baseline != nil && *state == *baseline
+	cameBack := same && row.away
+	row.away = !same
+	switch {
+	case cameBack:
+		return Explained{Tag: tag, Unchanged: true}
+	case same:
+		return Explained{Tag: tag}
+	default:
+		return Explained{Tag: tag, State: state}
+	}
 }
 
 // takeBack counts a restore no more, and drops the copy of the baseline that
@@ -230,6 +251,7 @@ func gitMode(info safefile.Info) uint32 {
 // explainAbsence says that a restore displaced nothing.
 func (g *Guard) explainAbsence(tag int, p rules.Path) {
 	delete(g.unexplained, tag)
+	g.rows[p].away = true
 	explained := Explained{Tag: tag, Baseline: g.baselineState(p)}
 	if g.inGit(p) {
 		explained.State = &gitrepo.State{Path: p.Rel}
