@@ -183,9 +183,11 @@ func TestHalfThatStaysOneIsAChange(t *testing.T) {
 func TestTakenBackBesideAChange(t *testing.T) {
 	r := newRig(t)
 	p := r.protect(t, ".env", baseline)
-	r.open(t, p, os.O_TRUNC).at(0, "EVIL=1\n")
-	r.impatient(t, p)
 	w := r.open(t, p, os.O_TRUNC)
+	w.at(0, "EVIL=1\n")
+	w.Close()
+	r.impatient(t, p)
+	w = r.open(t, p, os.O_TRUNC)
 	r.impatient(t, p)
 	w.at(0, baseline)
 	w.Close()
