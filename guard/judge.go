@@ -142,7 +142,7 @@ func (g *Guard) adopt(e *snapshot.Entry, result restore.Result) {
 	}
 	adopted := *e
 	if len(result.Unset) > 0 {
-		adopted = *e.WithAttributes(result.State)
+		adopted = *e.WithAttributes(result.Unset, result.State)
 		g.emit(Rebased{Entry: &adopted})
 	}
 	adopted.State.Inode, adopted.State.Nlink = result.State.Inode, result.State.Nlink

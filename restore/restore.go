@@ -157,7 +157,7 @@ func (r *Restorer) verify(e *snapshot.Entry, err error, result *Result) {
 	defer r.look.Forget()
 	sight := r.look.Compare(e)
 	if !sight.Same && len(result.Unset) > 0 {
-		sight = r.look.Compare(e.WithAttributes(sight.State))
+		sight = r.look.Compare(e.WithAttributes(result.Unset, sight.State))
 	}
 	result.State = sight.State
 	switch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"cage/internal/safefile"
@@ -393,11 +394,36 @@ func whole(f *safefile.File, size int64) ([]byte, error) {
 	return content[:n:n], err
 }
 
-// WithAttributes returns an entry like e whose attributes are those that could
-// be reached: what cannot be set back is no difference any more.
-func (e *Entry) WithAttributes(reached State) *Entry {
+// WithAttributes returns an entry like e, but for the attributes that could not
+// be set back, which are as they were reached: they are no difference any more.
+func (e *Entry) WithAttributes(unset []safefile.UnsetAttr, reached State) *Entry {
 	changed := *e
-	changed.State.UID, changed.State.GID = reached.UID, reached.GID
-	changed.State.Perm, changed.State.Attrs = reached.Perm, reached.Attrs
+	changed.State.Attrs = slices.Clone(e.State.Attrs)
+	for _, attr := range unset {
+		if attr.Name == safefile.OwnerAttr {
+			changed.State.UID, changed.State.GID = reached.UID, reached.GID
+			// Nobody gives a file the setgid bit of a group that is not theirs
+			// (chmod(2)).
+			changed.State.Perm &= reached.Perm | ^setgid
+			continue
+		}
+		changed.State.take(attr.Name, reached.Attrs)
+	}
 	return &changed
+}
+
+const setgid = uint32(0o2000)
+
+// take gives the state the attribute called name that others hold, or none.
+func (s *State) take(name string, others []safefile.Attr) {
+	named := func(a safefile.Attr) bool { return a.Name == name }
+	s.Attrs = slices.DeleteFunc(s.Attrs, named)
+	at := slices.IndexFunc(others, named)
+	if at < 0 {
+		return
+	}
+	before, _ := slices.BinarySearchFunc(s.Attrs, name, func(a safefile.Attr, name string) int {
+		return strings.Compare(a.Name, name)
+	})
+	s.Attrs = slices.Insert(s.Attrs, before, others[at])
 }

@@ -377,6 +377,65 @@ func TestTargetsOfLinks(t *testing.T) {
 }
 
 // TestBeneath finds entries by directory, and no neighbours that sort between.
+// One attribute that cannot be set back lets no other one become the baseline.
+func TestWithAttributes(t *testing.T) {
+	attrs := func(pairs ...string) (list []safefile.Attr) {
+		for _, pair := range pairs {
+			name, value, _ := strings.Cut(pair, "=")
+			list = append(list, safefile.Attr{Name: name, Value: []byte(value)})
+		}
+		return list
+	}
+	info := func(uid, perm uint32) safefile.Info { return safefile.Info{UID: uid, GID: uid, Perm: perm} }
+	for name, c := range map[string]struct {
+		baseline, reached, want snapshot.State
+		unset                   []string
+	}{
+		"owner": {
+			snapshot.State{Info: info(0, 0o640), Attrs: attrs("user.a=1")},
+			snapshot.State{Info: info(1, 0o777), Attrs: attrs("user.b=2")},
+			snapshot.State{Info: info(1, 0o640), Attrs: attrs("user.a=1")},
+			[]string{safefile.OwnerAttr},
+		},
+		"a group's bit": {
+			snapshot.State{Info: info(0, 0o2750)}, snapshot.State{Info: info(1, 0o777)}, snapshot.State{Info: info(1, 0o750)},
+			[]string{safefile.OwnerAttr},
+		},
+		"a group's bit that was not there": {
+			snapshot.State{Info: info(0, 0o750)}, snapshot.State{Info: info(1, 0o2777)}, snapshot.State{Info: info(1, 0o750)},
+			[]string{safefile.OwnerAttr},
+		},
+		"an attribute is left out": {
+			snapshot.State{Info: info(0, 0o640), Attrs: attrs("user.a=1", "user.c=3")},
+			snapshot.State{Info: info(1, 0o777), Attrs: attrs("user.b=2", "user.c=4")},
+			snapshot.State{Info: info(0, 0o640), Attrs: attrs("user.c=3")},
+			[]string{"user.a"},
+		},
+		"attributes stay": {
+			snapshot.State{Attrs: attrs("user.c=3")},
+			snapshot.State{Attrs: attrs("user.b=2", "user.c=4", "user.d=5")},
+			snapshot.State{Attrs: attrs("user.b=2", "user.c=4")},
+			[]string{"user.c", "user.b"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var unset []safefile.UnsetAttr
+			for _, attr := range c.unset {
+				unset = append(unset, safefile.UnsetAttr{Name: attr, Err: syscall.EPERM})
+			}
+			e := snapshot.Entry{State: c.baseline}
+			before := slices.Clone(c.baseline.Attrs)
+			got := e.WithAttributes(unset, c.reached).State
+			if got.Info != c.want.Info || !safefile.SameAttrs(got.Attrs, c.want.Attrs) {
+				t.Errorf("became %+v, want %+v", got, c.want)
+			}
+			if !safefile.SameAttrs(e.State.Attrs, before) {
+				t.Errorf("the baseline's own became %+v", e.State.Attrs)
+			}
+		})
+	}
+}
+
 func TestBeneath(t *testing.T) {
 	s := newScene(t, "protect:\n- glob: \"**\"\n", map[string]string{
 		"a/x": "", "a/b/y": "", "a-b": "", "a.b/z": "", "a0": "", "ab": "", "b/a/x": "",

@@ -82,7 +82,7 @@ type Staged struct {
 
 // UnsetAttr is an attribute that the system refused to set.
 type UnsetAttr struct {
-	Name string // "owner", or the name of the extended attribute
+	Name string // OwnerAttr, or the name of the extended attribute
 	Err  error
 }
 
@@ -211,7 +211,7 @@ func (s *Staged) own() error {
 	if st.Uid == s.node.UID && st.Gid == s.node.GID {
 		return nil
 	}
-	return s.note("owner", unix.Fchown(s.fd, int(s.node.UID), int(s.node.GID)))
+	return s.note(OwnerAttr, unix.Fchown(s.fd, int(s.node.UID), int(s.node.GID)))
 }
 
 // setAttrs gives the file the node's attributes and no others: a directory with
@@ -301,7 +301,7 @@ func (s *Staged) link(dir *Dir, name string) error {
 	}
 	if st.Uid != s.node.UID || st.Gid != s.node.GID {
 		err := unix.Fchownat(dir.fd, name, int(s.node.UID), int(s.node.GID), unix.AT_SYMLINK_NOFOLLOW)
-		if err := s.note("owner", err); err != nil {
+		if err := s.note(OwnerAttr, err); err != nil {
 			return err
 		}
 	}

@@ -51,6 +51,10 @@ type Attr struct {
 	Value []byte
 }
 
+// OwnerAttr stands for user and group among the attributes that the system
+// refused to set.
+const OwnerAttr = "owner"
+
 // SameAttrs reports whether two sorted attribute lists are equal.
 func SameAttrs(a, b []Attr) bool {
 	return slices.EqualFunc(a, b, func(x, y Attr) bool {
