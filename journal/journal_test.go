@@ -57,7 +57,7 @@ func (s *scene) folder() string { return journal.Folder(s.layout, s.temp) }
 // record takes a baseline as a session does.
 func (s *scene) record() journal.Record {
 	s.Helper()
-	config := rules.File{Present: true, Data: []byte("protect:\n- glob: \"*.env\"\n")}
+	config := rules.File{Present: true, Data: []byte("protect:\n- glob: \"*.env\"\n- path: lead/file\n")}
 	plan, err := rules.New(rules.Inputs{Layout: s.layout, Config: config})
 	s.must(err)
 	trees, err := snapshot.OpenTrees(s.layout)
@@ -66,7 +66,7 @@ func (s *scene) record() journal.Record {
 	found := snapshot.Look(trees, plan, nil, nil).Found
 	plan, err = plan.Settle(found)
 	s.must(err)
-	targets := snapshot.Targets(trees, plan, found)
+	targets := snapshot.Follow(trees, plan, found).Joined
 	plan = plan.With(targets)
 	r := journal.Record{Session: "0123456789abcdef", Layout: s.layout, Started: time.Now(), Store: snapshot.NewStore()}
 	r.Rules.Config = config
@@ -639,6 +639,38 @@ func TestRefreshFailsWithoutHarm(t *testing.T) {
 func isActive(err error) bool {
 	var active *journal.ActiveError
 	return errors.As(err, &active)
+}
+
+// TestJoinedByWayOfLinks has files that joined by way of directories' links. One
+// that the journal's own links do not lead to is left out.
+func TestJoinedByWayOfLinks(t *testing.T) {
+	s := newScene(t)
+	s.must(os.Mkdir(filepath.Join(s.root, "dir"), 0o755))
+	for _, name := range []string{"inner", "file", "absolute"} {
+		s.must(os.WriteFile(filepath.Join(s.root, "dir", name), []byte(name), 0o640))
+	}
+	for link, target := range map[string]string{
+		"way": "./config/../dir", ".env.way": "way/inner", "lead": "dir",
+		".env.absolute": filepath.Join(s.root, "dir/absolute"),
+	} {
+		s.must(os.Symlink(target, filepath.Join(s.root, link)))
+	}
+	r := s.write()
+	_, left, err := s.acquire()
+	s.must(err)
+	plan, manifest, err := left.Build(s.layout, nil)
+	s.must(err)
+	for path, rule := range map[string]rules.Rule{
+		"way": rules.Secrets, "dir/inner": rules.Secrets, "lead": rules.Protect, "dir/file": rules.Protect,
+	} {
+		if v, ok := plan.Classify(rules.Path{Rel: path}); !ok || v.Rule != rule {
+			t.Errorf("%s is %+v", path, v)
+		}
+	}
+	want := slices.DeleteFunc(slices.Clone(r.Manifest.Paths()), func(p rules.Path) bool { return p.Rel == "dir/absolute" })
+	if len(want) == r.Manifest.Len() || !slices.Equal(manifest.Paths(), want) {
+		t.Errorf("paths %v, want %v", manifest.Paths(), want)
+	}
 }
 
 // TestForeignEntryIsRefused has a journal that names a path which no rule of

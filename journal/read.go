@@ -339,7 +339,8 @@ type Interrupted struct {
 
 // Build makes the session's plan and baseline again, for the directories as
 // they stand now, without those of anchors that the layout does not have. What
-// another session guards now is left to it. An entry that no rule of the session matches is refused: a
+// another session guards now is left to it. An entry that no rule of the session
+// matches is refused, unless it is said to have joined, and then left out: a
 // journal can only name what its session protected.
 func (i *Interrupted) Build(layout rules.Layout, elsewhere []rules.Anchor) (*rules.Plan, *snapshot.Manifest, error) {
 	if err := i.stands(layout); err != nil {
@@ -366,7 +367,11 @@ func (i *Interrupted) Build(layout rules.Layout, elsewhere []rules.Anchor) (*rul
 	manifest := snapshot.NewManifest(i.directories)
 	for _, p := range paths {
 		verdict, ok := plan.Classify(p)
-		if !ok {
+		switch {
+		case ok:
+		case slices.Contains(i.rules.joined, p):
+			continue
+		default:
 			return nil, nil, i.corrupt("no rule of its session matches %q", p.Rel)
 		}
 		e := *i.entries[p]
@@ -421,32 +426,69 @@ func (i *Interrupted) corrupt(format string, args ...any) error {
 	return &CorruptError{Folder: i.folder, Reason: fmt.Sprintf(format, args...)}
 }
 
-// linked returns the link targets that joined the rules, as far as a protected
-// link of the journal leads to them by its own words. One that led there by
-// way of another directory's link is left alone.
+// linked returns the paths that joined the rules, as far as the journal's own
+// links lead to them, or lead from them to what a rule names. What is reached in
+// another way is left alone.
 func (i *Interrupted) linked(plan *rules.Plan) []rules.Joined {
-	joined := make(map[rules.Path]rules.Verdict)
-	for grown := true; grown; {
-		grown = false
-		for p, e := range i.entries {
-			verdict, ok := plan.Classify(p)
-			if !ok {
-				verdict, ok = joined[p]
-			}
-			if !ok || e.State.Kind != safefile.Symlink || path.IsAbs(e.State.Link) {
-				continue
-			}
-			target, err := rules.Clean(p.Anchor, path.Join(p.Dir().Rel, e.State.Link))
-			if _, known := joined[target]; err != nil || known || !slices.Contains(i.rules.joined, target) {
-				continue
-			}
-			joined[target] = verdict
-			grown = true
+	var list []rules.Joined
+	join := func(p rules.Path, verdict rules.Verdict) {
+		if slices.Contains(i.rules.joined, p) {
+			list = append(list, rules.Joined{Path: p, Verdict: verdict})
 		}
 	}
-	var list []rules.Joined
-	for p, verdict := range joined {
-		list = append(list, rules.Joined{Path: p, Verdict: verdict})
+	follow := func(place rules.Path, verdict rules.Verdict) {
+		for _, step := range i.way(place) {
+			join(step, verdict)
+		}
+	}
+	for p, e := range i.entries {
+		if e.State.Kind != safefile.Symlink {
+			continue
+		}
+		if verdict, ok := plan.Classify(p); ok {
+			follow(p, verdict)
+		}
+		if verdict, ok := plan.Leading(p); ok {
+			join(p, verdict)
+			for _, t := range plan.Targets() {
+				if t.Path.Within(p) {
+					follow(t.Path, t.Verdict)
+				}
+			}
+		}
 	}
 	return list
+}
+
+// maxLinks is the kernel's limit for symlinks in one resolution
+// (path_resolution(7)).
+const maxLinks = 40
+
+// way returns the journal's links on the way to a place, and where they lead.
+func (i *Interrupted) way(place rules.Path) []rules.Path {
+	var steps []rules.Path
+	at, rest := rules.Path{Anchor: place.Anchor}, place.Rel
+	for rest != "" {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		switch {
+		case name == "" || name == ".":
+			continue
+		case name == ".." && at.Rel == "":
+			return steps // leaves the anchor
+		case name == "..":
+			at = at.Dir()
+			continue
+		}
+		at = at.Join(name)
+		e, known := i.entries[at]
+		if !known || e.State.Kind != safefile.Symlink {
+			continue
+		}
+		if steps = append(steps, at); path.IsAbs(e.State.Link) || len(steps) > maxLinks {
+			return steps
+		}
+		at, rest = at.Dir(), e.State.Link+"/"+rest
+	}
+	return append(steps, at)
 }

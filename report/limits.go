@@ -14,6 +14,9 @@ type LimitFacts struct {
 	// Skipped are directories that the scan for names could not enter, as
 	// bytes.
 	Skipped []string
+	// Astray are places that rules name and that links lead to what is not
+	// protected, as bytes.
+	Astray []string
 }
 
 // Limits returns the sentences of `limits[]`: what a clean report does not
@@ -34,6 +37,9 @@ func Limits(f LimitFacts) []string {
 	}
 	for _, dir := range f.Skipped {
 		limits = append(limits, "Not scanned for protected names, because it could not be entered: "+Quote(dir)+".")
+	}
+	for _, place := range f.Astray {
+		limits = append(limits, "Protected as a link, or behind one, and not what it leads to: "+Quote(place)+".")
 	}
 	return limits
 }

@@ -432,8 +432,9 @@ func (s *summary) hints() {
 		s.hint("detect_only: it was no file but a pipe, a socket or a device, of which no copy can be kept")
 	}
 	if s.has(Change.targetOutside) {
-		s.hint("detect_only: the target of a protected link is outside the root, where nothing is written")
+		s.hint("detect_only: the target of a protected link, or a link on the way to it, is outside the root, where nothing is written")
 	}
+	s.gitAstray()
 	if s.has(Change.failed) {
 		s.hint("revert_failed: still as it was left; remove what the error code names, then put the file back by hand" + s.from())
 	}
@@ -455,6 +456,20 @@ func (s *summary) hints() {
 // overridable reports whether a person may downgrade a rule for one run.
 func overridable(r rules.Rule) bool {
 	return r != rules.GitControl && r != rules.CageConfig && r != Ground
+}
+
+// gitAstray names what git finds its hooks or configuration by, and what the
+// cage could not put back.
+func (s *summary) gitAstray() {
+	var changed []string
+	for _, c := range s.d.Changes {
+		if c.targetOutside() && c.Rule == rules.GitControl {
+			changed = append(changed, c.Bytes())
+		}
+	}
+	if len(changed) > 0 {
+		s.hint("git finds hooks or configuration by way of " + quoteAll(changed) + ": look where that leads before you run git again")
+	}
 }
 
 // switched says how to take git's version of what a branch switch changed and

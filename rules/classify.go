@@ -219,7 +219,7 @@ func (p *Plan) Leads(dir Path) bool {
 func (p *Plan) Leading(path Path) (Verdict, bool) {
 	path = p.ground.home(path)
 	table := &p.index[path.Anchor]
-	if _, ok := table.above[path.Rel]; !ok || path.Rel == "" {
+	if _, ok := table.above[path.Rel]; !ok || path.Rel == "" || p.exempted(path) {
 		return Verdict{}, false
 	}
 	var best Verdict
@@ -228,12 +228,12 @@ func (p *Plan) Leading(path Path) (Verdict, bool) {
 			best = best.or(p.override(t.Path, t.Verdict))
 		}
 	}
-	return best, best.Rule != ""
+	return p.yield(path, best), best.Rule != ""
 }
 
 // ClassifyRecorded says what the plan has to say about an entry that git records
-// at path: what Classify says, or what a rule says of a place below it, at which
-// nothing can stand while the entry stands here.
+// at path, such as a symlink: what Classify says, or what a rule says of a place
+// below it, at which nothing can stand while the entry stands here.
 func (p *Plan) ClassifyRecorded(path Path) (Verdict, bool) {
 	verdict, ok := p.Classify(path)
 	if ok && verdict.Mode == Revert {

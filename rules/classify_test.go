@@ -661,4 +661,12 @@ func TestLeading(t *testing.T) {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
+	in = Inputs{Elsewhere: []Anchor{CommonDir}, Exempt: []Path{root("a")}, Config: in.Config}
+	p = settle(t, in)
+	if got := say(p.Leading(Path{CommonDir, "info"})); got != "git_control:report" {
+		t.Errorf("a directory that another session guards is %q", got)
+	}
+	if _, leads := p.Leading(root("a/b")); leads {
+		t.Error("an exempt directory leads somewhere")
+	}
 }

@@ -40,6 +40,7 @@ func (s *session) report() *report.Document {
 		Resources: s.resources,
 		Limits: report.Limits(report.LimitFacts{
 			Watch: !s.NoWatch, ReportOnly: s.ReportOnly, Pushes: s.unguarded == nil, Unjudged: s.unjudged(), Skipped: displayAll(s.layout, s.skipped),
+			Astray:    s.astrayPlaces(),
 			NoCommand: s.watching != nil, Program: s.program() != nil,
 		}),
 	}
@@ -53,6 +54,15 @@ func (s *session) report() *report.Document {
 	d.Status, d.ExitCode = report.Decide(end)
 	s.log.SessionEnd(d.Status, d.ExitCode)
 	return d
+}
+
+// astrayPlaces spells the places that links lead elsewhere.
+func (s *session) astrayPlaces() []string {
+	var places []string
+	for _, astray := range s.astray {
+		places = append(places, display(s.layout, astray.Place))
+	}
+	return places
 }
 
 // commandResult tells how the command ended, if it did.

@@ -25,6 +25,9 @@ type ground struct {
 	found *gitrepo.Found
 	// hooksBy is the configuration file that names the hooks folder.
 	hooksBy string
+	// hooksWay are the links on the way to that folder that lie outside
+	// everything that is guarded.
+	hooksWay []rules.Path
 }
 
 func (g *ground) close() {
@@ -83,7 +86,7 @@ func (g *ground) runHelper(ctx context.Context, c program.Call) (program.Result,
 // survey finds the root and the git directories of the directory where the
 // session was started. Outside git means that no `.git` stands anywhere above.
 func (s *session) survey(ctx context.Context) error {
-	s.git = rules.Git{}
+	s.git, s.hooksWay = rules.Git{}, nil
 	dir, err := filepath.EvalSymlinks(s.dir)
 	if err != nil {
 		return refusal(codeRoot, "make sure that the directory exists and can be entered",
@@ -118,6 +121,11 @@ func (s *session) surveyGit(ctx context.Context, dir, dotGit string) error {
 	}
 	s.hooksBy = config.HooksBy
 	s.layout, s.git = anchors.Of(s.repo, config)
+	for _, link := range config.HooksLinks {
+		if p := s.layout.Locate(link); p.Anchor == rules.Outside {
+			s.hooksWay = append(s.hooksWay, p)
+		}
+	}
 	return nil
 }
 

@@ -45,6 +45,8 @@ type protection struct {
 	committed *bool
 	// skipped are directories that the first or the last scan could not enter.
 	skipped []rules.Path
+	// astray are places that rules name and that links lead elsewhere.
+	astray []snapshot.Astray
 }
 
 // prepare does everything that comes before the command, in the order that
@@ -224,13 +226,7 @@ func (s *session) protect(ctx context.Context) error {
 	if err := s.skip(scan.Denied); err != nil {
 		return err
 	}
-	targets := snapshot.Targets(s.trees, s.plan, paths)
-	s.plan = s.plan.With(targets)
-	for _, joined := range targets {
-		s.joined = append(s.joined, joined.Path)
-		paths = append(paths, joined.Path)
-		s.warnings = append(s.warnings, linkNotice(s.layout, joined))
-	}
+	paths = append(paths, s.followLinks(paths)...)
 	if s.watcher != nil {
 		s.watcher.Protect(paths)
 	}
@@ -241,6 +237,31 @@ func (s *session) protect(ctx context.Context) error {
 	}
 	s.manifest.NoteDirectories(s.trees, scan.Covered)
 	return nil
+}
+
+// followLinks adds what links decide to the plan: what protected ones lead to, and
+// the links on the way to protected places. It returns the additions.
+func (s *session) followLinks(paths []rules.Path) []rules.Path {
+	links := snapshot.Follow(s.trees, s.plan, paths)
+	for _, joined := range links.Joined {
+		if _, leads := s.plan.Leading(joined.Path); !leads {
+			s.warnings = append(s.warnings, linkNotice(s.layout, joined))
+		}
+	}
+	for _, astray := range links.Astray {
+		s.warnings = append(s.warnings, astrayNotice(s.layout, astray))
+	}
+	s.astray = links.Astray
+	for _, link := range s.hooksWay {
+		s.warnings = append(s.warnings, "git finds its hooks by way of "+named(s.layout, link)+", a link outside the root: a change there is reported, not undone")
+		verdict := rules.Verdict{Rule: rules.GitControl, Source: rules.Builtin, Mode: rules.Revert}
+		links.Joined = append(links.Joined, rules.Joined{Path: link, Verdict: verdict})
+	}
+	s.plan = s.plan.With(links.Joined)
+	for _, joined := range links.Joined {
+		s.joined = append(s.joined, joined.Path)
+	}
+	return s.joined
 }
 
 // scan walks the trees, with watches where the session restores live.
@@ -296,6 +317,14 @@ func linkNotice(layout rules.Layout, joined rules.Joined) string {
 		return "a protected link leads to " + name + ", outside the root: a change there is reported, not undone"
 	}
 	return "a protected link leads to " + name + ": it is protected too"
+}
+
+func astrayNotice(layout rules.Layout, astray snapshot.Astray) string {
+	text := named(layout, astray.Place) + " is a link, or lies behind one, and leads to " + named(layout, astray.End) + ": what stands there is not protected"
+	if astray.End.Anchor == rules.Root && astray.End.Rel != "" {
+		text += "; name it in " + rules.ConfigFile
+	}
+	return text
 }
 
 // arm makes the keeper, the guard and the account of contests.

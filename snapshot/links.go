@@ -2,76 +2,89 @@ package snapshot
 
 import (
 	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 
+	"cage/internal/physical"
 	"cage/rules"
 )
 
-// maxLinks is the kernel's limit for symlinks in one resolution
-// (path_resolution(7)).
-const maxLinks = 40
+// Links are the symlinks that decide what is read at protected places.
+type Links struct {
+	// Joined are additions to the plan, each with the verdict of the place: the
+	// links on the way to it and the regular file that they lead to. What lies
+	// outside every anchor can only be watched for changes.
+	Joined []rules.Joined
+	// Astray are the places that links lead to what is not protected.
+	Astray []Astray
+}
 
-// Targets follows the protected symlinks among paths and returns what they
-// lead to, as additions to the plan: the regular file at the end, and the
-// links on the way that lie in an anchor. What lies outside every anchor can
-// only be watched for changes.
-func Targets(trees *Trees, plan *rules.Plan, paths []rules.Path) []rules.Joined {
-	var joined []rules.Joined
+// Astray is a place that a revert rule names by its path, and where links lead
+// from there: to no file that could join, and to no protected directory.
+type Astray struct{ Place, End rules.Path }
+
+// Follow follows the symlinks among paths that are protected, and those on the
+// way to a place that a revert rule names by its path.
+func Follow(trees *Trees, plan *rules.Plan, paths []rules.Path) Links {
+	f := follower{layout: trees.layout, plan: plan}
 	for _, p := range paths {
-		verdict, ok := plan.Classify(p)
-		if !ok {
+		if _, err := os.Readlink(f.layout.Abs(p)); err != nil {
 			continue
 		}
-		for _, step := range follow(trees.layout, p) {
-			if _, covered := plan.Classify(step); !covered {
-				joined = append(joined, rules.Joined{Path: step, Verdict: verdict})
-			}
+		if verdict, ok := plan.Classify(p); ok {
+			f.follow(p, verdict)
+		}
+		if verdict, ok := plan.Leading(p); ok {
+			f.join(p, verdict)
+			f.followBelow(p)
 		}
 	}
-	return joined
+	return f.found
 }
 
-// follow returns the path of every symlink that p leads through and of the
-// regular file it ends at.
-func follow(layout rules.Layout, p rules.Path) []rules.Path {
-	var steps []rules.Path
-	abs := layout.Abs(p)
-	for range maxLinks {
-		target, err := os.Readlink(abs)
-		if err != nil {
-			return steps
-		}
-		if abs, err = physical(filepath.Dir(abs), target); err != nil {
-			return steps
-		}
-		info, err := os.Lstat(abs)
-		if err != nil {
-			return steps
-		}
-		step := layout.Locate(abs)
-		isLink := info.Mode()&os.ModeSymlink != 0
-		if info.Mode().IsRegular() || isLink && step.Anchor != rules.Outside {
-			steps = append(steps, step)
-		}
-		if !isLink {
-			return steps
-		}
-	}
-	return steps
+type follower struct {
+	layout rules.Layout
+	plan   *rules.Plan
+	found  Links
 }
 
-// physical returns the path of a link's target with no symlink in the
-// directories above it.
-func physical(dir, target string) (string, error) {
-	if !filepath.IsAbs(target) {
-		target = dir + "/" + target
+// followBelow follows a link to the places that revert rules name below it.
+func (f *follower) followBelow(link rules.Path) {
+	for _, t := range f.plan.Targets() {
+		if t.Path != link && t.Path.Within(link) && t.Verdict.Mode == rules.Revert {
+			f.follow(t.Path, t.Verdict)
+		}
 	}
-	// Split by hand: filepath.Dir would take "link/.." for nothing.
-	slash := strings.LastIndexByte(target, '/')
-	parent, err := filepath.EvalSymlinks(target[:slash+1])
+}
+
+// follow takes in the links on the way to a place, itself included, and the
+// file at the end.
+func (f *follower) follow(place rules.Path, verdict rules.Verdict) {
+	end, links, err := physical.Way(f.layout.Abs(place))
 	if err != nil {
-		return "", err
+		return // leads nowhere
 	}
-	return filepath.Join(parent, target[slash+1:]), nil
+	for _, link := range links {
+		f.join(f.layout.Locate(link), verdict)
+	}
+	at := f.layout.Locate(end)
+	if info, err := os.Lstat(end); err == nil && info.Mode().IsRegular() {
+		f.join(at, verdict)
+	} else if f.plan.Leads(place) && !f.guards(at) {
+		f.found.Astray = append(f.found.Astray, Astray{Place: place, End: at})
+	}
+}
+
+// guards reports whether dir is protected for itself.
+func (f *follower) guards(dir rules.Path) bool {
+	return f.plan.Covers(dir) || dir == rules.Path{Anchor: rules.HooksDir}
+}
+
+// join adds a path that the verdict says more of than the plan does.
+func (f *follower) join(p rules.Path, verdict rules.Verdict) {
+	known, covered := f.plan.Classify(p)
+	more := verdict.Mode == rules.Revert && known.Mode == rules.Report && !known.Overridden
+	joined := rules.Joined{Path: p, Verdict: verdict}
+	if (!covered || more) && !slices.Contains(f.found.Joined, joined) {
+		f.found.Joined = append(f.found.Joined, joined)
+	}
 }

@@ -86,9 +86,10 @@ type Entry struct {
 	MetadataOnly bool
 }
 
-// Restorable reports whether the entry can be put back from what was kept.
+// Restorable reports whether the entry can be put back from what was kept:
+// outside the anchors nothing is written.
 func (e *Entry) Restorable() bool {
-	return e.Kept || e.State.Kind == safefile.Symlink
+	return e.Path.Anchor != rules.Outside && (e.Kept || e.State.Kind == safefile.Symlink)
 }
 
 // Manifest is the baseline: every path of the protected set with its state.

@@ -362,7 +362,7 @@ func TestTargetsOfLinks(t *testing.T) {
 	s.must(os.Symlink("config", s.abs(".env.dir")))
 	found := snapshot.Look(s.trees, s.plan, nil, nil).Found
 	var got []string
-	for _, joined := range snapshot.Targets(s.trees, s.plan, found) {
+	for _, joined := range snapshot.Follow(s.trees, s.plan, found).Joined {
 		if joined.Verdict.Rule != rules.Secrets {
 			t.Errorf("%+v", joined)
 		}
@@ -373,6 +373,48 @@ func TestTargetsOfLinks(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("targets %q, want %q", got, want)
+	}
+}
+
+// Promise: whatever link decides what is read at a protected place is found, and
+// the places that links lead astray are named.
+func TestLinksOnTheWay(t *testing.T) {
+	outside, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScene(t, "protect: [{path: lead/file}, {path: lead/dir}, {path: guarded/x}, {path: tree}, {path: r/s, mode: report}]\n",
+		map[string]string{"real/file": "", "real/dir/a": "", "tree/x/a": ""})
+	s.must(os.Symlink(outside, s.abs("way")))
+	s.must(os.Symlink("step", filepath.Join(outside, "link")))
+	s.must(os.Mkdir(filepath.Join(outside, "step"), 0o755))
+	s.must(os.WriteFile(filepath.Join(outside, "step/env"), nil, 0o600))
+	for link, target := range map[string]string{
+		".env": "way/link/env", "lead": "real", "guarded": "tree", "r": "real", ".github": "nowhere", "other": "real",
+	} {
+		s.must(os.Symlink(target, s.abs(link)))
+	}
+	links := snapshot.Follow(s.trees, s.plan, snapshot.Look(s.trees, s.plan, nil, nil).Found)
+	var got []string
+	for _, joined := range links.Joined {
+		got = append(got, s.trees.Layout().Abs(joined.Path)+" "+string(joined.Verdict.Rule))
+	}
+	slices.Sort(got)
+	want := []string{
+		filepath.Join(outside, "link") + " secrets", filepath.Join(outside, "step/env") + " secrets", s.abs("way") + " secrets",
+		s.abs("lead") + " cage_protect", s.abs("real/file") + " cage_protect", s.abs("guarded") + " cage_protect", s.abs(".github") + " ci_config",
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("joined\n%q, want\n%q", got, want)
+	}
+	var astray []string
+	for _, a := range links.Astray {
+		astray = append(astray, a.Place.Rel+" "+a.End.Rel)
+	}
+	slices.Sort(astray)
+	if want := []string{".github/workflows nowhere/workflows", "lead/dir real/dir"}; !slices.Equal(astray, want) {
+		t.Errorf("astray %q, want %q", astray, want)
 	}
 }
 

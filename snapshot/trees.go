@@ -57,6 +57,17 @@ func (t *Trees) Root(a rules.Anchor) *safefile.Root { return t.roots[a] }
 // Dir opens the directory at p.
 func (t *Trees) Dir(p rules.Path) (*safefile.Dir, error) { return t.roots[p.Anchor].Dir(p.Rel) }
 
+// IsLink reports whether a symlink stands at p.
+func (t *Trees) IsLink(p rules.Path) bool {
+	dir, err := t.Dir(p.Dir())
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	info, err := dir.Stat(p.Base())
+	return err == nil && info.Kind == safefile.Symlink
+}
+
 // Moved returns the anchors at whose paths another directory, or none, now
 // stands.
 func (t *Trees) Moved() []rules.Anchor {

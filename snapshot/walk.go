@@ -13,7 +13,8 @@ type Visitor struct {
 	// Enter is called for a directory after it was opened and before it is
 	// read, so that a watch set there misses nothing.
 	Enter func(dir rules.Path)
-	// Found is called for everything that the plan classifies.
+	// Found is called for everything that the plan classifies, and for symlinks
+	// on the way to places that revert rules name by their path.
 	Found func(p rules.Path, kind safefile.Kind, v rules.Verdict)
 	// Denied is called for a directory that could not be entered: its mode
 	// forbids it, or a mount was put over it.
@@ -62,7 +63,11 @@ func (w *walker) walk(dir rules.Path, open *safefile.Dir) {
 			w.descend(p, open)
 			continue
 		}
-		if verdict, ok := w.plan.Classify(p); ok && w.Found != nil {
+		classify := w.plan.Classify
+		if entry.Kind == safefile.Symlink {
+			classify = w.plan.ClassifyRecorded // it may lead to what a rule names by its path
+		}
+		if verdict, ok := classify(p); ok && w.Found != nil {
 			w.Found(p, entry.Kind, verdict)
 		}
 	}
@@ -92,7 +97,7 @@ func (v Visitor) deny(dir rules.Path, err error) {
 
 // Survey is what a walk of the trees met.
 type Survey struct {
-	// Found is everything that the plan classifies.
+	// Found is everything that a Visitor's Found is called for.
 	Found []rules.Path
 	// Denied are directories that could not be entered.
 	Denied []rules.Path

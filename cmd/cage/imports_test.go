@@ -32,7 +32,7 @@ var houseImports = map[string][]string{
 	"guard":    {"watch", "restore", "snapshot", "rules", "internal/kept", "internal/mailbox", "internal/safefile", "internal/gitrepo"},
 	"watch":    {"rules", "snapshot", "internal/safefile"},
 	"restore":  {"rules", "snapshot", "internal/safefile"},
-	"snapshot": {"rules", "internal/safefile"},
+	"snapshot": {"rules", "internal/physical", "internal/safefile"},
 	"rules":    {},
 	"journal":  {"rules", "snapshot", "internal/record", "internal/safefile", "internal/proc"},
 	"halt":     {"internal/proc"},
