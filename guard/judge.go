@@ -206,11 +206,17 @@ func (g *Guard) fail(row *Row, err error) {
 // judgeNew judges a path that the baseline does not have.
 func (g *Guard) judgeNew(p rules.Path) {
 	verdict, covered := g.Plan.Classify(p)
+	present := g.present
+	if !covered {
+		// What a rule names by its path would come to exist through a link.
+		verdict, covered = g.Plan.Leading(p)
+		present = g.Trees.IsLink
+	}
 	if !covered || verdict.Mode != rules.Revert || !g.Restores {
 		g.settling.over(p)
 		return
 	}
-	if !g.present(p) {
+	if !present(p) {
 		g.whole(p)
 		return
 	}

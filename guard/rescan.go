@@ -225,7 +225,7 @@ func (g *Guard) findNew(found *findings, look *snapshot.Looker, last bool) {
 		if _, known := g.Manifest.Entry(p); known || g.tends(p) {
 			continue
 		}
-		v, covered := g.Plan.Classify(p)
+		v, covered := g.Plan.ClassifyRecorded(p)
 		switch {
 		case !covered:
 		case v.Mode == rules.Revert && g.Restores:

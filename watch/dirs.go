@@ -247,7 +247,7 @@ func (w *Watcher) dirEvent(ev fsnotify.Event) {
 	protected := w.protected.Load()
 	known := protected.contains(p)
 	if !known {
-		_, known = w.plan.Classify(p)
+		_, known = w.plan.ClassifyRecorded(p)
 	} else if ev.Has(fsnotify.Create) {
 		w.chores.rearm(p)
 	}

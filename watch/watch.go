@@ -74,7 +74,7 @@ type Watcher struct {
 // Batch is what was learnt since the last one.
 type Batch struct {
 	// Paths may have changed: each once, in the order they were first hinted
-	// at. They are protected, or the plan classifies them.
+	// at. They are protected, or the plan classifies them or what lies below.
 	Paths []rules.Path
 	// Rescan says that hints were lost: after a call of Refresh, everything has
 	// to be compared.

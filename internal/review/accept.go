@@ -77,7 +77,7 @@ func (d *Desk) Accept(plan *rules.Plan, s *Session, v *Version) (Accepted, error
 
 // acceptable refuses what cannot be put back whatever stands there.
 func (d *Desk) acceptable(plan *rules.Plan, s *Session, v *Version) (rules.Verdict, error) {
-	verdict, protected := plan.Classify(v.Path)
+	verdict, protected := plan.ClassifyRecorded(v.Path)
 	var why string
 	switch {
 	case !v.Known():
