@@ -82,7 +82,7 @@ func (c *checker) unstaged(ctx context.Context, plan *rules.Plan) ([]gitrepo.Cha
 	if err != nil {
 		return nil, err
 	}
-	var changes []gitrepo.Change
+	var changes, skipped []gitrepo.Change
 	for path, entry := range tracked {
 		if _, ok := plan.ClassifyRecorded(rules.Path{Anchor: rules.Root, Rel: path}); !ok || entry.Mode == gitrepo.ModeSubmodule {
 			continue
@@ -91,18 +91,31 @@ func (c *checker) unstaged(ctx context.Context, plan *rules.Plan) ([]gitrepo.Cha
 		if err != nil {
 			return nil, err
 		}
-		if changed {
-			changes = append(changes, gitrepo.Change{Path: path, Before: entry.Record, After: after})
+		change := gitrepo.Change{Path: path, Before: entry.Record, After: after}
+		switch {
+		case !changed:
+		case after.Mode == 0 && entry.Skipped:
+			skipped = append(skipped, change)
+		default:
+			changes = append(changes, change)
 		}
 	}
-	return changes, nil
+	if len(skipped) == 0 {
+		return changes, nil
+	}
+	// A sparse checkout has not taken them away.
+	sparse, err := c.repo.Sparse(ctx)
+	if err != nil || sparse {
+		return changes, err
+	}
+	return append(changes, skipped...), nil
 }
 
 // inWorkTree compares what stands at a path with what the index records there.
 func (c *checker) inWorkTree(ctx context.Context, path string, entry gitrepo.Entry) (after gitrepo.Record, changed bool, err error) {
 	stands, content, err := c.look(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return gitrepo.Record{}, !entry.Sparse, nil
+		return gitrepo.Record{}, true, nil
 	}
 	if err != nil {
 		return gitrepo.Record{}, false, report.Refuse(codeInput, "make it readable", fmt.Errorf("look at %s: %w", report.Quote(path), err))
@@ -112,12 +125,15 @@ func (c *checker) inWorkTree(ctx context.Context, path string, entry gitrepo.Ent
 		return stands, false, nil
 	case !regular(stands) || !regular(entry.Record):
 		return stands, true, nil
-	case stands.ID == entry.ID:
-		// Whether the mode counts depends on the file system; git knows.
-		changed, err = c.repo.Touched(ctx, path)
-		return stands, changed, err
+	case stands.Mode != entry.Mode:
+		if changed, err = c.repo.Executables(ctx); changed || err != nil {
+			return stands, changed, err
+		}
 	}
-	same, err := c.repo.Converts(ctx, path, content, entry.ID)
+	if stands.ID == entry.ID {
+		return stands, false, nil
+	}
+	same, err := c.repo.Converts(ctx, path, content, entry)
 	return stands, !same, err
 }
 

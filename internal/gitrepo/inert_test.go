@@ -120,9 +120,17 @@ func TestNothingConfiguredRuns(t *testing.T) {
 			_, err := repo.Blobs(ctx, []string{BlobID(repo.ObjectFormat, []byte("1\n"))}, 10)
 			return err
 		},
-		"Tracked":     func() error { _, err := repo.Tracked(ctx); return err },
-		"Untracked":   func() error { _, err := repo.Untracked(ctx); return err },
-		"Touched":     func() error { _, err := repo.Touched(ctx, "a"); return err },
+		"Tracked":   func() error { _, err := repo.Tracked(ctx); return err },
+		"Untracked": func() error { _, err := repo.Untracked(ctx); return err },
+		"Sparse":    func() error { _, err := repo.Sparse(ctx); return err },
+		"touched": func() error {
+			drivers, err := repo.filters(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = repo.touched(ctx, "a", Entry{Skipped: true}, drivers)
+			return err
+		},
 		"CommitIDs":   func() error { _, err := repo.CommitIDs(ctx, []string{"HEAD", "nowhere"}); return err },
 		"Commits":     func() error { _, err := repo.Commits(ctx, []string{start}, nil); return err },
 		"StepChanges": func() error { _, err := repo.StepChanges(ctx, []Step{{Commit: start}}); return err },
@@ -130,7 +138,7 @@ func TestNothingConfiguredRuns(t *testing.T) {
 		"Independent": func() error { _, err := repo.Independent(ctx, []string{start, start}); return err },
 		"RemoteRefs":  func() error { _, err := repo.RemoteRefs(ctx); return err },
 		"Converts": func() error {
-			_, err := repo.Converts(ctx, "a", []byte("2\n"), BlobID(repo.ObjectFormat, []byte("1\n")))
+			_, err := repo.Converts(ctx, "a", []byte("2\n"), Entry{Record: Record{ModeFile, BlobID(repo.ObjectFormat, []byte("1\n"))}})
 			return err
 		},
 	} {

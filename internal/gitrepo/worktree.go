@@ -10,8 +10,9 @@ import (
 // Entry is what the index records at a path.
 type Entry struct {
 	Record
-	// Sparse is set where the index does not expect the work tree to have it.
-	Sparse bool
+	// Skipped is set where a flag says that the work tree need not have it, as a
+	// sparse checkout sets it, and anybody else can.
+	Skipped bool
 }
 
 // Tracked returns what the index records, by path; of a conflict the side that
@@ -37,7 +38,7 @@ func (r *Repo) Tracked(ctx context.Context) (map[string]Entry, error) {
 			return nil, err
 		}
 		if _, there := tracked[path]; !there || fields[3] == "2" {
-			tracked[path] = Entry{Record: record, Sparse: fields[0] == "S"}
+			tracked[path] = Entry{Record: record, Skipped: fields[0] == "S"}
 		}
 	}
 	return tracked, nil
@@ -54,11 +55,35 @@ func (r *Repo) Untracked(ctx context.Context) ([]string, error) {
 	return strings.FieldsFunc(string(out), func(c rune) bool { return c == 0 }), nil
 }
 
-// Converts reports whether git would make the object of that id of content at
-// path. Line endings and encodings it converts itself. A filter program is not
-// run: where one is asked for at the path, git's word counts that the file has
-// not been touched since it was checked out or added.
-func (r *Repo) Converts(ctx context.Context, path string, content []byte, id string) (bool, error) {
+// Sparse reports whether the work tree is a sparse checkout.
+func (r *Repo) Sparse(ctx context.Context) (bool, error) {
+	return r.set(ctx, "core.sparseCheckout", false)
+}
+
+// Executables reports whether git takes the mode of a file for what the work
+// tree says of it, which not every file system can.
+func (r *Repo) Executables(ctx context.Context) (bool, error) {
+	return r.set(ctx, "core.fileMode", true)
+}
+
+// set returns a boolean setting.
+func (r *Repo) set(ctx context.Context, key string, unless bool) (bool, error) {
+	out, err := r.ask(ctx, nil, "config", "--bool", "--get", key)
+	var refused *Error
+	if errors.As(err, &refused) && refused.ExitCode == 1 {
+		return unless, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look up a setting of %q: %w", r.Root, err)
+	}
+	return strings.TrimSpace(string(out)) == "true", nil
+}
+
+// Converts reports whether git would make what an entry of the index records of
+// content at path. Line endings and encodings it converts itself. A filter
+// program is not run: where one is asked for at the path, git's word counts that
+// the file has not been touched since it was checked out or added.
+func (r *Repo) Converts(ctx context.Context, path string, content []byte, entry Entry) (bool, error) {
 	drivers, err := r.filters(ctx)
 	if err != nil {
 		return false, err
@@ -67,31 +92,38 @@ func (r *Repo) Converts(ctx context.Context, path string, content []byte, id str
 	if err != nil {
 		return false, fmt.Errorf("convert %q: %w", path, err)
 	}
-	if strings.TrimSpace(string(out)) == id {
+	if strings.TrimSpace(string(out)) == entry.ID {
 		return true, nil
 	}
 	filtered, err := r.filtered(ctx, path, drivers)
 	if err != nil || !filtered {
 		return false, err
 	}
-	touched, err := r.Touched(ctx, path)
+	touched, err := r.touched(ctx, path, entry, drivers)
 	return !touched, err
 }
 
-// Touched reports whether git takes the file at path for another than the index
+// touched reports whether git takes the file at path for another than the index
 // records, by what the index knows of it. Where that does not tell, its content
 // counts, without any filter program.
-func (r *Repo) Touched(ctx context.Context, path string) (bool, error) {
-	drivers, err := r.filters(ctx)
-	if err != nil {
-		return false, err
+func (r *Repo) touched(ctx context.Context, path string, entry Entry, drivers []string) (bool, error) {
+	// Unlike git diff-files this looks behind the flags that have git assume that
+	// a file is as it was. It makes no new file, and without --force it leaves
+	// one that stands alone: it fails where it would have to write.
+	question := append(disarmed(drivers), "-c", "core.trustctime=true", "-c", "core.checkStat=default",
+		"checkout-index", "--no-create", "--quiet")
+	if entry.Skipped {
+		question = append(question, "--ignore-skip-worktree-bits")
 	}
-	question := append(disarmed(drivers), "-c", "core.trustctime=true", "-c", "core.checkStat=default", "diff-files")
-	out, err := r.ask(ctx, nil, append(append(question, rawDiff()...), "--", path)...)
+	_, err := r.ask(ctx, nil, append(question, "--", path)...)
+	var refused *Error
+	if errors.As(err, &refused) && refused.ExitCode == 1 && refused.Words == "" {
+		return true, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("compare %q with the index: %w", path, err)
 	}
-	return len(out) > 0, nil
+	return false, nil
 }
 
 // disarmed are the settings by which no filter program runs.
