@@ -253,9 +253,17 @@ func (r *Reaper) forkOne(f forking) (*Child, error) {
 	if f.tree != nil && r.tree != nil && !r.tree.ended {
 		return nil, fmt.Errorf("starting %q: %w", f.spec.Path, errBusy)
 	}
-	pid, err := syscall.ForkExec(f.spec.Path, f.spec.Args, &syscall.ProcAttr{
-		Dir: f.spec.Dir, Env: f.spec.Env, Files: files, Sys: f.attr,
-	})
+	fork := func() (int, error) {
+		return syscall.ForkExec(f.spec.Path, f.spec.Args, &syscall.ProcAttr{
+			Dir: f.spec.Dir, Env: f.spec.Env, Files: files, Sys: f.attr,
+		})
+	}
+	var pid int
+	if f.tree != nil {
+		pid, err = leavingRoom(fork)
+	} else {
+		pid, err = fork()
+	}
 	if err != nil {
 		return nil, &os.PathError{Op: "exec", Path: f.spec.Path, Err: err}
 	}

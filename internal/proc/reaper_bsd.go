@@ -17,6 +17,9 @@ func adoptOrphans(bool) error { return nil }
 // every child, so those of others are not in its way.
 func foreignChildren(ID) ([]Process, error) { return nil, nil }
 
+// leavingRoom leaves none.
+func leavingRoom(fork func() (int, error)) (pid int, err error) { return fork() }
+
 // Tree is a command and what was seen to descend from it.
 type Tree struct {
 	reaper  *Reaper
