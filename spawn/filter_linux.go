@@ -15,11 +15,26 @@ import (
 type refusals struct {
 	// Setsid keeps every process in the session of the command.
 	Setsid bool
-	// Setpgid keeps every process in its process group.
-	Setpgid bool
+	// Background keeps every process in its process group, and that in the
+	// background of its terminal: setpgid, and the ioctls TIOCSPGRP, which makes
+	// a group the foreground, and TIOCNOTTY, without which the kernel stops a
+	// process that reads. Who ignores SIGTTOU may use both.
+	Background bool
 	// Injection is the ioctls that type into a terminal for its user: TIOCSTI
 	// and TIOCLINUX.
 	Injection bool
+}
+
+// requests are those of ioctl that are refused.
+func (r refusals) requests() []uint32 {
+	var requests []uint32
+	if r.Background {
+		requests = append(requests, unix.TIOCSPGRP, unix.TIOCNOTTY)
+	}
+	if r.Injection {
+		requests = append(requests, unix.TIOCSTI, unix.TIOCLINUX)
+	}
+	return requests
 }
 
 // abi is one way into the kernel, with the numbers that calls have there.
@@ -82,13 +97,14 @@ func (r refusals) judge(abi abi) []bpf.Instruction {
 	if r.Setsid {
 		filter = append(filter, where(abi.setsid, refuse)...)
 	}
-	if r.Setpgid {
+	if r.Background {
 		filter = append(filter, where(abi.setpgid, refuse)...)
 	}
-	if r.Injection {
+	if requests := r.requests(); len(requests) > 0 {
 		request := []bpf.Instruction{bpf.LoadAbsolute{Off: requestAt, Size: word}}
-		request = append(request, where(unix.TIOCSTI, refuse)...)
-		request = append(request, where(unix.TIOCLINUX, refuse)...)
+		for _, refused := range requests {
+			request = append(request, where(refused, refuse)...)
+		}
 		request = append(request, allow)
 		for _, number := range abi.ioctl {
 			filter = append(filter, where(number, request...)...)
@@ -166,7 +182,7 @@ func (r refusals) what() string {
 
 // wayRound says how the command can run without the filter.
 func (r refusals) wayRound() string {
-	if r.Injection || r.Setpgid {
+	if r.Injection || r.Background {
 		return "run it with the lifetime tree and the terminal foreground or none"
 	}
 	return "run it with the lifetime tree"

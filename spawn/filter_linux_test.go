@@ -64,7 +64,7 @@ func TestFilterJudges(t *testing.T) {
 	} {
 		t.Run(abi.name, func(t *testing.T) {
 			for set := range 8 {
-				r := refusals{Setsid: set&1 != 0, Setpgid: set&2 != 0, Injection: set&4 != 0}
+				r := refusals{Setsid: set&1 != 0, Background: set&2 != 0, Injection: set&4 != 0}
 				vm, err := bpf.NewVM(r.program())
 				if err != nil {
 					t.Fatal(err)
@@ -80,10 +80,12 @@ func TestFilterJudges(t *testing.T) {
 					}
 				}
 				check("setsid", abi.setsid, 0, r.Setsid)
-				check("setpgid", abi.setpgid, 0, r.Setpgid)
-				for _, request := range []uint64{unix.TIOCSTI, unix.TIOCLINUX} {
+				check("setpgid", abi.setpgid, 0, r.Background)
+				for request, refuses := range map[uint64]bool{
+					unix.TIOCSTI: r.Injection, unix.TIOCLINUX: r.Injection, unix.TIOCSPGRP: r.Background, unix.TIOCNOTTY: r.Background,
+				} {
 					for _, high := range []uint64{0, 1 << 32, 1 << 63, 0xffffffff << 32} {
-						check("ioctl", abi.ioctl, high|request, r.Injection)
+						check("ioctl", abi.ioctl, high|request, refuses)
 					}
 					check("ioctl of a neighbour", abi.ioctl, request+1, false)
 					check("ioctl of a neighbour", abi.ioctl, request-1, false)
@@ -136,13 +138,16 @@ type call struct {
 // calls are those to try. None that passes has an effect on the next: the group
 // is impossible, and standard input is no terminal.
 func calls() []call {
-	setsid, setpgid, injection := refusals{Setsid: true}, refusals{Setpgid: true}, refusals{Injection: true}
+	setsid, background, injection := refusals{Setsid: true}, refusals{Background: true}, refusals{Injection: true}
 	const high = 1<<63 | 1<<32
 	list := []call{
-		{"setpgid", setpgid, unix.SYS_SETPGID, 57, [2]uint64{0, math.MaxUint32}},
+		{"setpgid", background, unix.SYS_SETPGID, 57, [2]uint64{0, math.MaxUint32}},
+		{"TIOCSPGRP", background, unix.SYS_IOCTL, 54, [2]uint64{0, unix.TIOCSPGRP}},
+		{"TIOCNOTTY", background, unix.SYS_IOCTL, 54, [2]uint64{0, unix.TIOCNOTTY}},
 		{"setsid", setsid, unix.SYS_SETSID, 66, [2]uint64{}},
 		{"TIOCSTI", injection, unix.SYS_IOCTL, 54, [2]uint64{0, unix.TIOCSTI}},
 		{"TIOCLINUX", injection, unix.SYS_IOCTL, 54, [2]uint64{0, unix.TIOCLINUX}},
+		{"TIOCSPGRP with high bits", background, unix.SYS_IOCTL, 54, [2]uint64{0, unix.TIOCSPGRP | high}},
 		{"TIOCSTI with high bits", injection, unix.SYS_IOCTL, 54, [2]uint64{0, unix.TIOCSTI | high}},
 		{"TIOCLINUX with high bits", injection, unix.SYS_IOCTL, 54, [2]uint64{0, unix.TIOCLINUX | high}},
 	}
@@ -167,7 +172,7 @@ func makeCalls() int {
 
 // sets are the refusals, each by itself, and none of them.
 func sets() []refusals {
-	return []refusals{{}, {Setsid: true}, {Setpgid: true}, {Injection: true}}
+	return []refusals{{}, {Setsid: true}, {Background: true}, {Injection: true}}
 }
 
 // runFiltered runs a program under a filter and returns what it says and how it
@@ -224,7 +229,7 @@ func TestFilterHoldsForI386(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("only amd64 runs the programs of i386")
 	}
-	all := calls()[:4]
+	all := calls()[:6]
 	program := i386Program(t, all)
 	if err := exec.Command(program).Run(); errors.Is(err, unix.ENOEXEC) {
 		t.Skip("this kernel runs no program of i386")
@@ -238,7 +243,7 @@ func TestFilterHoldsForI386(t *testing.T) {
 			}
 		}
 		if _, got := runFiltered(t, r, set, program); got != want {
-			t.Errorf("%+v: refused are %04b, want %04b", set, got, want)
+			t.Errorf("%+v: refused are %06b, want %06b", set, got, want)
 		}
 	}
 }
@@ -297,7 +302,7 @@ func withoutFilters() int {
 }
 
 // withoutSessions becomes roleStart where another run refuses sessions.
-func withoutSessions() int { return startUnder(refusals{Setsid: true, Setpgid: true}.program()) }
+func withoutSessions() int { return startUnder(refusals{Setsid: true, Background: true}.program()) }
 
 func startUnder(filter []bpf.Instruction) int {
 	runtime.LockOSThread()

@@ -26,13 +26,12 @@ type setup struct {
 
 func (c Command) setup() setup { return setup{Limits: c.Limits.list(), Refusals: c.refusals()} }
 
-// refusals are the system calls that the command's modes refuse it. In the
-// background of a terminal a process could join the foreground's group.
+// refusals are the system calls that the command's modes refuse it.
 func (c Command) refusals() refusals {
 	return refusals{
-		Setsid:    c.Lifetime == LifetimeRun,
-		Setpgid:   c.Terminal == Background,
-		Injection: c.Terminal == Background || c.Terminal == NewPTY,
+		Setsid:     c.Lifetime == LifetimeRun,
+		Background: c.Terminal == Background,
+		Injection:  c.Terminal == Background || c.Terminal == NewPTY,
 	}
 }
 

@@ -15,7 +15,7 @@ const ownMechanism = ProcessList
 func (t Terminal) Gaps() []string {
 	var gaps []string
 	if t == Background {
-		gaps = append(gaps, "processes of the command can join the process group of the foreground, because this system does not refuse it")
+		gaps = append(gaps, "processes of the command can get out of the background of their terminal, because this system does not refuse it")
 	}
 	if t == Background || t == NewPTY {
 		gaps = append(gaps, "processes of the command can type into their terminal (TIOCSTI), where this system lets them")

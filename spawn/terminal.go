@@ -20,7 +20,8 @@ const (
 	Foreground
 	// Background leaves it in the caller's session, in a process group of its
 	// own: like a shell's background job it may write to the terminal and is
-	// stopped by SIGTTIN when it reads.
+	// stopped by SIGTTIN when it reads. What leads out of the background is
+	// refused, but a session of its own only by LifetimeRun.
 	Background
 	// NewPTY gives it a pseudo-terminal of its own for standard streams and
 	// controlling terminal, in a session of its own.

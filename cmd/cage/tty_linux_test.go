@@ -252,6 +252,36 @@ func TestBackgroundOfTheTerminal(t *testing.T) {
 	p.wants("trapped_signal=SIGINT", "hygiene.terminal=inherit", "command_signal=SIGTERM")
 }
 
+// Promise: a command that the terminal's signals do not stop cannot get out of the
+// background, neither by taking the foreground nor by letting the terminal go,
+// and cannot read.
+func TestBackgroundIsNotLeft(t *testing.T) {
+	const program = `import errno, fcntl, os, signal, struct
+for sig in (signal.SIGTTIN, signal.SIGTTOU):
+    signal.signal(sig, signal.SIG_IGN)
+tty = os.open("/dev/tty", os.O_RDWR)
+for request, argument in ((0x5410, struct.pack("i", os.getpgrp())), (0x5422, 0)):
+    try:
+        fcntl.ioctl(tty, request, argument)
+        print("left", hex(request))
+    except OSError as e:
+        print("refused" if e.errno == errno.EPERM else e, hex(request))
+try:
+    print("read", os.read(0, 1))
+except OSError as e:
+    print("no reading:", e)
+`
+	t.Parallel()
+	needs(t, "python3", "tmux")
+	f := newField(t)
+	f.write("../program.py", program)
+	p := openWindow(f, underCage("python3 ../program.py", "--tty inherit")+"; sleep 1000")
+	p.exited("0")
+	p.until("both are refused, and the read", func(screen string) bool {
+		return strings.Contains(screen, "refused 0x5410") && strings.Contains(screen, "refused 0x5422") && strings.Contains(screen, "no reading:")
+	})
+}
+
 // Promise: without a terminal there is none to open, what stands as a stream can
 // be read all the same, and Ctrl-C ends the run.
 func TestWithoutTerminal(t *testing.T) {
