@@ -69,9 +69,15 @@ func (f *follower) follow(place rules.Path, verdict rules.Verdict) {
 	at := f.layout.Locate(end)
 	if info, err := os.Lstat(end); err == nil && info.Mode().IsRegular() {
 		f.join(at, verdict)
-	} else if f.plan.Leads(place) && !f.guards(at) {
+	} else if f.names(place) && !f.guards(at) {
 		f.found.Astray = append(f.found.Astray, Astray{Place: place, End: at})
 	}
+}
+
+// names reports whether a revert rule names a place by its path, and means what
+// lies below it too.
+func (f *follower) names(place rules.Path) bool {
+	return f.plan.Leads(place) && f.plan.Covers(place)
 }
 
 // guards reports whether dir is protected for itself.
