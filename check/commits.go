@@ -167,13 +167,33 @@ func (c *checker) judgeCommits(ctx context.Context, commits []gitrepo.Commit, ti
 	if err != nil {
 		return err
 	}
-	if plan, err = c.settled(ctx, plan, tips[0], slices.Concat(made...)); err != nil {
+	last, err := c.leadingTo(ctx, tips[0], slices.Concat(made...))
+	if err != nil {
+		return err
+	}
+	if plan, err = c.settled(ctx, plan, tips[0], last); err != nil {
 		return err
 	}
 	for i, commit := range commits {
 		c.judge(plan, commit.ID, made[i])
 	}
 	return nil
+}
+
+// leadingTo returns changes with what they led to in the end, at a tip.
+func (c *checker) leadingTo(ctx context.Context, tip string, changes []gitrepo.Change) ([]gitrepo.Change, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	paths := make([]string, len(changes))
+	for i, change := range changes {
+		paths[i] = change.Path
+	}
+	at, err := c.repo.At(ctx, tip, paths)
+	for i := range changes {
+		changes[i].After = at[changes[i].Path]
+	}
+	return changes, err
 }
 
 // nothing judges no commit, by rules that have to be valid all the same.

@@ -134,9 +134,10 @@ func (c *checker) refusedRules(err error) error {
 	return err
 }
 
-// settle completes the plan with the paths that exist and that it classifies.
-func (c *checker) settle(plan *rules.Plan, found []rules.Path) (*rules.Plan, error) {
-	settled, err := plan.Settle(found)
+// settle completes the plan with the paths that exist and that it classifies,
+// and with those that a change takes away.
+func (c *checker) settle(plan *rules.Plan, found []rules.Path, gone ...rules.Path) (*rules.Plan, error) {
+	settled, err := plan.Settle(found, gone...)
 	if err != nil {
 		return nil, c.refusedRules(err)
 	}

@@ -76,18 +76,23 @@ func concerned(plan *rules.Plan, changes []gitrepo.Change) []gitrepo.Change {
 
 // settled completes the plan with the paths of changes that concern it and,
 // where an override has to be held against all that exists, with those of a
-// tree, or of the index where treeish is empty.
+// tree, or of the index where treeish is empty. What changes lead to is what
+// stands there.
 func (c *checker) settled(ctx context.Context, plan *rules.Plan, treeish string, changes []gitrepo.Change) (*rules.Plan, error) {
-	paths := make([]string, 0, len(changes))
+	var stand, gone []string
 	for _, change := range changes {
-		paths = append(paths, change.Path)
+		if change.After.Mode == 0 && !change.Unmerged {
+			gone = append(gone, change.Path)
+		} else {
+			stand = append(stand, change.Path)
+		}
 	}
 	if len(c.Overrides) > 0 {
 		all, err := c.repo.Paths(ctx, treeish)
 		if err != nil {
 			return nil, err
 		}
-		paths = append(paths, all...)
+		stand = append(stand, all...)
 	}
-	return c.settle(plan, covered(plan, paths))
+	return c.settle(plan, covered(plan, stand), covered(plan, gone)...)
 }

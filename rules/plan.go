@@ -13,7 +13,6 @@ package rules
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -234,16 +233,18 @@ func (p *Plan) addTarget(t Target) {
 }
 
 // Settle completes a draft with what the tree holds: found are the paths that
-// exist and that the draft classifies. It fixes the hooks taken in a folder of
-// others, refuses what the tree shows to be wrong, and applies the overrides.
-func (p *Plan) Settle(found []Path) (*Plan, error) {
-	stands := make(map[Path]bool, len(found))
-	for _, path := range found {
-		stands[p.ground.home(path)] = true
-	}
-	ordered := slices.SortedFunc(maps.Keys(stands), Path.Compare)
-	if err := p.reportsBuiltinAt(ordered); err != nil {
+// exist and that the draft classifies, gone those that did before a change that
+// is judged. It fixes the hooks taken in a folder of others, refuses what the
+// tree shows to be wrong, and applies the overrides.
+func (p *Plan) Settle(found []Path, gone ...Path) (*Plan, error) {
+	known := p.homes(found)
+	if err := p.reportsBuiltinAt(known); err != nil {
 		return nil, err
+	}
+	known = append(known, p.homes(gone)...)
+	stands := make(map[Path]bool, len(known))
+	for _, path := range known {
+		stands[path] = true
 	}
 	settled := *p
 	settled.settled = true
@@ -254,10 +255,20 @@ func (p *Plan) Settle(found []Path) (*Plan, error) {
 	if err := settled.overridesAllowed(); err != nil {
 		return nil, err
 	}
-	if err := settled.overridesMatch(ordered); err != nil {
+	if err := settled.overridesMatch(known); err != nil {
 		return nil, err
 	}
 	return &settled, nil
+}
+
+// homes returns paths by their one name, sorted, each once.
+func (p *Plan) homes(paths []Path) []Path {
+	homes := make([]Path, len(paths))
+	for i, path := range paths {
+		homes[i] = p.ground.home(path)
+	}
+	slices.SortFunc(homes, Path.Compare)
+	return slices.Compact(homes)
 }
 
 // With returns the plan with files added that protected links point to.
