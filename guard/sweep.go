@@ -1,6 +1,12 @@
 package guard
 
-import "context"
+import (
+	"context"
+
+	"cage/internal/safefile"
+	"cage/restore"
+	"cage/rules"
+)
 
 // sweeps bounds how often the last comparison is repeated because something
 // was still found changed.
@@ -17,17 +23,48 @@ func (g *Guard) sweep(ctx context.Context) {
 	g.exiting = true
 	g.takeFinishedRescan()
 	g.takeUnjudged()
+	everything := request{walk: true, last: true}
+	settled := false
 	for range sweeps {
-		found := g.compareAll(ctx, request{walk: true, last: true})
-		g.digest(found)
-		if g.dirty.len() == 0 {
+		g.digest(g.compareAll(ctx, everything))
+		if settled = g.dirty.len() == 0; settled {
 			break
 		}
 		for range g.dirty.len() {
 			g.judge(ctx, g.dirty.take())
 		}
 	}
+	if !settled {
+		g.noteUnsettled(ctx, g.compareAll(ctx, everything).dirty)
+	}
 	g.noteWatch()
+}
+
+// noteUnsettled notes that paths are not back that are still changed after the
+// last restore: somebody outside the run goes on with it.
+func (g *Guard) noteUnsettled(ctx context.Context, changed []rules.Path) {
+	for _, p := range changed {
+		if g.isAside(p) {
+			continue
+		}
+		verdict, _ := g.Plan.Classify(p)
+		baseline, kind := g.baselineOf(p), Added
+		if baseline.Kind != safefile.None {
+			kind = Modified
+		}
+		if e, known := g.Manifest.Entry(p); known {
+			sight := g.look.Compare(e)
+			g.look.Forget()
+			if sight.Same || g.isBookkeeping(ctx, e, sight) {
+				continue
+			}
+			verdict, kind = e.Verdict, kindOf(sight)
+		}
+		row := g.row(p, verdict, kind)
+		if row.Before = baseline.Digest; row.Outcome != RevertFailed {
+			g.fail(row, restore.ErrChanged)
+		}
+	}
 }
 
 // takeFinishedRescan waits for the rescan that is under way: what it reads must

@@ -50,7 +50,7 @@ var ErrMoved = fmt.Errorf("its directory was moved away meanwhile: %w", syscall.
 
 // ErrChanged is returned where the path had changed again right after the
 // restore.
-var ErrChanged = errors.New("it was changed again at once")
+var ErrChanged = fmt.Errorf("it was changed again at once: %w", syscall.EBUSY)
 
 // attempts bounds how often a restore starts anew because somebody moves
 // directories about meanwhile; a rescan tries again later.
