@@ -13,7 +13,7 @@ import (
 // named and not shown.
 func DiffTrees(ctx context.Context, run program.Runner, git, dir, old, new string) ([]byte, error) {
 	const differ = 1 // git-diff(1), --no-index
-	args := append(quiet(), "diff", "--no-index", "--patch", "--no-ext-diff", "--no-textconv", "--no-color",
+	args := append(bare(), "diff", "--no-index", "--patch", "--no-ext-diff", "--no-textconv", "--no-color",
 		"--no-prefix", "--no-renames", "--", old, new)
 	result, err := run(ctx, program.Call{Path: git, Args: args, Env: isolatedEnv(os.Environ()), Dir: dir})
 	if err != nil {

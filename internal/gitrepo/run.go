@@ -141,7 +141,6 @@ func quiet() []string {
 		"-c", "core.fsmonitor=false",
 		"-c", "core.untrackedCache=false",
 		"-c", "core.hooksPath=/dev/null",
-		"-c", "core.attributesFile=/dev/null",
 		"-c", "core.sshCommand=false",
 		"-c", "core.gitProxy=",
 		"-c", "credential.helper=",
@@ -152,10 +151,23 @@ func quiet() []string {
 	}
 }
 
+// bare are the settings of a question that attributes have no say in.
+func bare() []string { return append(quiet(), "-c", "core.attributesFile=/dev/null") }
+
 // ask puts one question about objects or index.
 func (r *Repo) ask(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	return r.put(ctx, stdin, append(bare(), args...))
+}
+
+// askConverting puts one question whose answer depends on how git converts what
+// stands in the work tree: there the user's own attributes count.
+func (r *Repo) askConverting(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	return r.put(ctx, stdin, append(quiet(), args...))
+}
+
+func (r *Repo) put(ctx context.Context, stdin []byte, args []string) ([]byte, error) {
 	return query{
 		run: r.run, git: r.Git, dir: r.Root, env: r.env,
-		args: append(quiet(), args...), stdin: stdin,
+		args: args, stdin: stdin,
 	}.output(ctx)
 }

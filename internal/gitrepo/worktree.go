@@ -88,7 +88,7 @@ func (r *Repo) Converts(ctx context.Context, path string, content []byte, entry 
 	if err != nil {
 		return false, err
 	}
-	out, err := r.ask(ctx, content, append(disarmed(drivers), "hash-object", "--stdin", "--path", path)...)
+	out, err := r.askConverting(ctx, content, append(disarmed(drivers), "hash-object", "--stdin", "--path", path)...)
 	if err != nil {
 		return false, fmt.Errorf("convert %q: %w", path, err)
 	}
@@ -115,7 +115,7 @@ func (r *Repo) touched(ctx context.Context, path string, entry Entry, drivers []
 	if entry.Skipped {
 		question = append(question, "--ignore-skip-worktree-bits")
 	}
-	_, err := r.ask(ctx, nil, append(question, "--", path)...)
+	_, err := r.askConverting(ctx, nil, append(question, "--", path)...)
 	var refused *Error
 	if errors.As(err, &refused) && refused.ExitCode == 1 && refused.Words == "" {
 		return true, nil
@@ -163,7 +163,7 @@ func (r *Repo) filters(ctx context.Context) ([]string, error) {
 
 // filtered reports whether attributes ask for one of the drivers at path.
 func (r *Repo) filtered(ctx context.Context, path string, drivers []string) (bool, error) {
-	out, err := r.ask(ctx, []byte(path+"\x00"), "check-attr", "-z", "--stdin", "filter")
+	out, err := r.askConverting(ctx, []byte(path+"\x00"), "check-attr", "-z", "--stdin", "filter")
 	if err != nil {
 		return false, fmt.Errorf("look up the attributes of %q: %w", path, err)
 	}
