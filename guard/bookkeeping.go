@@ -41,10 +41,10 @@ type configCheck struct {
 	suspect time.Time
 }
 
-// config is one content of git's config.
+// config is one content of git's config, with the file that held it.
 type config struct {
-	digest  snapshot.Digest
 	content []byte
+	state   snapshot.State
 }
 
 type configVerdict struct {
@@ -58,25 +58,24 @@ type configVerdict struct {
 // isBookkeeping reports whether a change of git's config is kept, or may be:
 // then the answer comes later and the path is judged again.
 func (g *Guard) isBookkeeping(ctx context.Context, e *snapshot.Entry, sight snapshot.Sight) bool {
-	content, ok := g.candidate(e, sight)
+	now, ok := g.candidate(e, sight)
 	if !ok {
 		return false
 	}
 	c := &g.config
 	if g.exiting {
-		return g.judgeLastConfig(ctx, e, content)
+		return g.judgeLastConfig(ctx, e, now)
 	}
 	if time.Now().Before(c.suspect) {
 		c.suspect = time.Time{}
 		return false
 	}
-	now := config{snapshot.DigestOf(content), content}
-	harmless, judged := c.harmless[now.digest]
+	harmless, judged := c.harmless[now.state.Digest]
 	switch {
 	case judged && !harmless:
 		return false
 	case judged && len(c.backlog) == 0:
-		g.keepConfig(e, content)
+		g.keepConfig(e, now)
 		return true
 	case !judged && !c.put(now):
 		return false
@@ -86,18 +85,18 @@ func (g *Guard) isBookkeeping(ctx context.Context, e *snapshot.Entry, sight snap
 }
 
 // judgeLastConfig judges what is left of the config when the command has ended.
-func (g *Guard) judgeLastConfig(ctx context.Context, e *snapshot.Entry, content []byte) bool {
-	if !g.parseBoth(ctx, content).harmless {
+func (g *Guard) judgeLastConfig(ctx context.Context, e *snapshot.Entry, now config) bool {
+	if !g.parseBoth(ctx, now.content).harmless {
 		return false
 	}
-	g.keepConfig(e, content)
+	g.keepConfig(e, now)
 	return true
 }
 
 // put adds a content to those that git is asked about, to be the next. It
 // reports false where more waits than anybody writes who keeps books.
 func (c *configCheck) put(now config) bool {
-	c.drop(now.digest)
+	c.drop(now.state.Digest)
 	c.backlog = append(c.backlog, now)
 	c.size += len(now.content)
 	if c.size <= maxConfigBacklog {
@@ -108,7 +107,7 @@ func (c *configCheck) put(now config) bool {
 }
 
 func (c *configCheck) drop(digest snapshot.Digest) {
-	i := slices.IndexFunc(c.backlog, func(waiting config) bool { return waiting.digest == digest })
+	i := slices.IndexFunc(c.backlog, func(waiting config) bool { return waiting.state.Digest == digest })
 	if i >= 0 {
 		c.size -= len(c.backlog[i].content)
 		c.backlog = slices.Delete(c.backlog, i, i+1)
@@ -130,19 +129,18 @@ func (c *configCheck) learn(v configVerdict, now time.Time) {
 	c.harmless[v.digest] = v.harmless
 }
 
-// candidate returns the content of git's config where nothing but its content
-// changed.
-func (g *Guard) candidate(e *snapshot.Entry, sight snapshot.Sight) ([]byte, bool) {
-	if e.Path != rules.GitConfig() || g.Git == nil || sight.Err != nil || !onlyContent(e, sight) {
-		return nil, false
+// candidate returns git's config where it may be git that rewrote it.
+func (g *Guard) candidate(e *snapshot.Entry, sight snapshot.Sight) (config, bool) {
+	if e.Path != rules.GitConfig() || g.Git == nil || sight.Err != nil || !rewritten(e, sight) {
+		return config{}, false
 	}
 	return g.read(e.Path)
 }
 
 // harmless asks the same where nothing is restored and time does not matter.
 func (g *Guard) harmless(ctx context.Context, e *snapshot.Entry, sight snapshot.Sight) bool {
-	content, ok := g.candidate(e, sight)
-	return ok && g.parseBoth(ctx, content).harmless
+	now, ok := g.candidate(e, sight)
+	return ok && g.parseBoth(ctx, now.content).harmless
 }
 
 // askGit has git judge the youngest content that waits: most likely it is what
@@ -156,28 +154,44 @@ func (g *Guard) askGit(ctx context.Context) {
 	g.beside.Go(func() { g.config.done <- g.parseBoth(ctx, content) })
 }
 
-// onlyContent reports whether type, mode, owner and attributes are those of
-// the baseline.
-func onlyContent(e *snapshot.Entry, sight snapshot.Sight) bool {
+// rewritten reports whether somebody wrote a file as git does: into a new one
+// with the old one's mode, which then takes its name. The new one has the owner
+// and attributes of whoever runs git. Where they changed alone, nobody did.
+func rewritten(e *snapshot.Entry, sight snapshot.Sight) bool {
 	s := sight.State
-	return s.Kind == safefile.Regular && s.Perm == e.State.Perm && s.UID == e.State.UID && s.GID == e.State.GID &&
-		safefile.SameAttrs(s.Attrs, e.State.Attrs)
+	return s.Kind == safefile.Regular && s.Perm == e.State.Perm && (s.MTime != e.State.MTime || sameDress(s, e.State))
 }
 
-func (g *Guard) read(p rules.Path) ([]byte, bool) {
-	dir, err := g.Trees.Dir(p.Dir())
+// sameDress reports whether two states have the same owner and attributes.
+func sameDress(a, b snapshot.State) bool {
+	return a.UID == b.UID && a.GID == b.GID && safefile.SameAttrs(a.Attrs, b.Attrs)
+}
+
+// read reads a file to its end, if that is not too far.
+func (g *Guard) read(p rules.Path) (config, bool) {
+	f, info, err := g.open(p)
 	if err != nil {
-		return nil, false
-	}
-	defer dir.Close()
-	f, _, err := dir.Open(p.Base())
-	if err != nil {
-		return nil, false
+		return config{}, false
 	}
 	defer f.Close()
+	attrs, err := f.Attrs()
+	if err != nil {
+		return config{}, false
+	}
 	content := make([]byte, snapshot.ConfigBytes+1)
 	n, err := f.ReadAt(content, 0)
-	return content[:n:n], err == nil && n <= snapshot.ConfigBytes
+	content = content[:n:n]
+	state := snapshot.State{Info: info, Attrs: attrs, Digest: snapshot.DigestOf(content)}
+	return config{content, state}, err == nil && n <= snapshot.ConfigBytes
+}
+
+func (g *Guard) open(p rules.Path) (*safefile.File, safefile.Info, error) {
+	dir, err := g.Trees.Dir(p.Dir())
+	if err != nil {
+		return nil, safefile.Info{}, err
+	}
+	defer dir.Close()
+	return dir.Open(p.Base())
 }
 
 // parseBoth asks git what the config of the session's start and the new one
@@ -209,18 +223,44 @@ func (g *Guard) takeConfigVerdict(ctx context.Context, v configVerdict) {
 }
 
 // keepConfig makes git's own change the state that later restores put back.
-func (g *Guard) keepConfig(e *snapshot.Entry, content []byte) {
+func (g *Guard) keepConfig(e *snapshot.Entry, now config) {
 	g.settling.over(e.Path)
-	changed := *e
-	changed.State.Content = g.Store.Put(content)
-	changed.State.Digest = snapshot.DigestOf(content)
-	changed.State.Size = int64(len(content))
 	row := g.row(e.Path, e.Verdict, Modified)
 	if row.Outcome == "" {
 		row.Before, row.Outcome, row.Note = e.State.Digest, Kept, GitBookkeeping
 		g.emit(Listed{Path: e.Path, Verdict: e.Verdict, Kind: Modified, Outcome: Kept, Note: GitBookkeeping})
 	}
-	row.After = changed.State.Digest
+	row.After = now.state.Digest
+	changed := *e
+	changed.State.Content, changed.State.Digest = g.Store.Put(now.content), now.state.Digest
+	changed.State.Size, changed.State.MTime = int64(len(now.content)), now.state.MTime
+	changed.State.Inode, changed.State.Nlink = now.state.Inode, now.state.Nlink
+	if !sameDress(now.state, e.State) {
+		unset := g.dress(&changed)
+		changed = *changed.WithAttributes(unset, now.state)
+		row.Unset = mergeUnset(row.Unset, unset)
+		g.dirty.add(e.Path) // for what is not the same even now
+	}
 	g.Manifest.Replace(&changed)
 	g.emit(Rebased{Entry: &changed})
+}
+
+// dress gives the file of an entry the owner and attributes that belong to it,
+// and returns those that the system refused. It leaves a file that is no more
+// the one at the path, and one that has other names: whose it is nobody knows.
+func (g *Guard) dress(e *snapshot.Entry) []safefile.UnsetAttr {
+	f, info, err := g.open(e.Path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if info.Inode != e.State.Inode || info.Nlink != 1 {
+		return nil
+	}
+	node := safefile.Node{Perm: e.State.Perm, UID: e.State.UID, GID: e.State.GID, Attrs: e.State.Attrs}
+	unset, err := f.Dress(node)
+	if err != nil {
+		return nil
+	}
+	return unset
 }

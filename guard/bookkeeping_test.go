@@ -200,14 +200,105 @@ func TestSuspicionPasses(t *testing.T) {
 	}
 }
 
+// ownedBy has the config belong to somebody else at the baseline, as far as the
+// test may give it away.
+func (r *rig) ownedBy(t *testing.T, uid uint32) {
+	t.Helper()
+	e, _ := r.Manifest.Entry(rules.GitConfig())
+	changed := *e
+	changed.State.UID = uid
+	r.Manifest.Replace(&changed)
+	if err := os.Chown(r.file, int(uid), -1); err != nil && os.Geteuid() == 0 {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) owner(t *testing.T) uint32 {
+	t.Helper()
+	dir, err := r.Trees.Dir(rules.GitConfig().Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	info, err := dir.Stat(rules.GitConfig().Base())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.UID
+}
+
+// Promise: git may keep its books as another user than the config's. Where that
+// can be, the config belongs afterwards to whom it belonged.
+func TestBookkeepingOfAnotherUser(t *testing.T) {
+	const other = 65534
+	r := newRig(t)
+	r.ownedBy(t, other)
+	for _, n := range []string{"1", "2", "2", "3"} {
+		r.see(t, r.books(n))
+		r.answerAll(t)
+		if got := r.read(t); got != r.books(n) {
+			t.Fatalf("the config is %q", got)
+		}
+	}
+	r.wantRows(t, row{"config", Kept, GitBookkeeping, 0})
+	want := uint32(os.Geteuid())
+	if want == 0 {
+		want = other
+	}
+	if got := r.owner(t); got != want {
+		t.Errorf("the config belongs to %d, want %d", got, want)
+	}
+	if e, _ := r.Manifest.Entry(rules.GitConfig()); e.State.UID != want {
+		t.Errorf("at the baseline it belongs to %d, want %d", e.State.UID, want)
+	}
+
+	// Everything else is undone, with its owner.
+	r.see(t, r.evil())
+	r.answerAll(t)
+	r.wantRows(t, row{"config", Reverted, "", 1})
+	if got := r.owner(t); r.read(t) != r.books("3") || got != want {
+		t.Errorf("after a restore the config is %q and belongs to %d", r.read(t), got)
+	}
+}
+
+// Promise: a new owner or mode alone is nobody's bookkeeping.
+func TestNewOwnerAloneIsNoBookkeeping(t *testing.T) {
+	r := newRig(t)
+	r.see(t, r.books("1"))
+	r.answerAll(t)
+	if err := os.Chmod(r.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.judge(t.Context(), rules.GitConfig())
+	r.answerAll(t)
+	r.wantRows(t, row{"config", Reverted, "", 1})
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := os.Chown(r.file, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	r.judge(t.Context(), rules.GitConfig())
+	r.answerAll(t)
+	r.wantRows(t, row{"config", Reverted, "", 2})
+	if got := r.owner(t); got != 0 {
+		t.Errorf("the config belongs to %d", got)
+	}
+}
+
+// holding returns a config of which only the content matters.
+func holding(content []byte) config {
+	return config{content: content, state: snapshot.State{Digest: snapshot.DigestOf(content)}}
+}
+
 func TestNoAnswerIsABadOneOnce(t *testing.T) {
 	r := newRig(t)
 	var c configCheck
 	c.harmless = make(map[snapshot.Digest]bool)
-	content := config{snapshot.DigestOf([]byte("a")), []byte("a")}
-	c.put(content)
-	c.learn(configVerdict{digest: content.digest, failed: true}, time.Now())
-	if _, judged := c.harmless[content.digest]; judged || c.suspect.IsZero() || len(c.backlog) != 0 || c.size != 0 {
+	waiting := holding([]byte("a"))
+	c.put(waiting)
+	c.learn(configVerdict{digest: waiting.state.Digest, failed: true}, time.Now())
+	if _, judged := c.harmless[waiting.state.Digest]; judged || c.suspect.IsZero() || len(c.backlog) != 0 || c.size != 0 {
 		t.Errorf("after no answer: %+v", c)
 	}
 
@@ -224,7 +315,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	put := func(n byte) bool {
 		content := slices.Clone(large)
 		content[0] = n
-		return c.put(config{snapshot.DigestOf(content), content})
+		return c.put(holding(content))
 	}
 	for n := range byte(4) {
 		if first, again := put(n), put(n); !first || !again { // each counts once

@@ -183,22 +183,35 @@ func (s *Staged) unprepared(err error) error {
 	return fmt.Errorf("%w: %w", ErrStaging, s.dir.fail("stage", "", err))
 }
 
-// fill writes content and attributes. The owner goes first because a chown
-// clears setuid and setgid, the time last because writing moves it.
+// fill writes content and attributes, the time last because writing moves it.
 func (s *Staged) fill() error {
 	if err := writeAll(s.fd, s.node.Content); err != nil {
 		return err
 	}
+	if err := s.dress(); err != nil {
+		return err
+	}
+	return setTime(s.fd, s.node.MTime)
+}
+
+// dress sets owner, mode and attributes. The owner goes first because a chown
+// clears setuid and setgid.
+func (s *Staged) dress() error {
 	if err := s.own(); err != nil {
 		return err
 	}
 	if err := unix.Fchmod(s.fd, s.node.Perm); err != nil {
 		return err
 	}
-	if err := s.setAttrs(); err != nil {
-		return err
-	}
-	return setTime(s.fd, s.node.MTime)
+	return s.setAttrs()
+}
+
+// Dress gives the file the node's owner, mode and attributes, and returns those
+// that the system refused to set.
+func (f *File) Dress(node Node) ([]UnsetAttr, error) {
+	s := Staged{node: node, fd: f.fd}
+	err := s.dress()
+	return s.Unset, f.fail("dress", err)
 }
 
 // own sets the owner where it differs: a directory with the setgid bit gives

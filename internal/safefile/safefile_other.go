@@ -83,6 +83,7 @@ func (*File) ReadAt([]byte, int64) (int, error)         { return 0, errSystem }
 func (*File) ReadSome([]byte, int64) (int, error)       { return 0, errSystem }
 func (*File) Attrs() ([]Attr, error)                    { return nil, errSystem }
 func (*File) BeingWritten() bool                        { return false }
+func (*File) Dress(Node) ([]UnsetAttr, error)           { return nil, errSystem }
 func (*Staged) Place(*Dir, string) error                { return errSystem }
 func (*Staged) Exchange(*Dir, string) (string, error)   { return "", errSystem }
 func (*Staged) Discard()                                {}
