@@ -166,7 +166,13 @@ func (c *checker) editIn(ctx context.Context, dir string, files []string) error 
 	if err := other.edit(ctx, files); err != nil {
 		return err
 	}
-	c.doc.Findings = append(c.doc.Findings, other.named(c.layout)...)
+	for _, finding := range other.named(c.layout) {
+		// In a submodule the rules of both may find the same.
+		found := func(f report.CheckFinding) bool { return f.Bytes() == finding.Bytes() && f.Counts == finding.Counts }
+		if !slices.ContainsFunc(c.doc.Findings, found) {
+			c.doc.Findings = append(c.doc.Findings, finding)
+		}
+	}
 	c.doc.Warnings = append(c.doc.Warnings, other.doc.Warnings...)
 	return nil
 }
