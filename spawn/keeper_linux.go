@@ -223,7 +223,14 @@ func (k *keeper) finish(died <-chan proc.Exit) error {
 	return nil
 }
 
+// workingPeriod is how often a keeper says that it is at work.
+const workingPeriod = time.Second
+
+// obey does what was ordered, and says so at the end and from time to time.
 func (k *keeper) obey(o order) {
+	done := make(chan struct{})
+	defer close(done)
+	go k.sayWorking(done)
 	answer := notice{Event: answered, Number: o.Number}
 	switch o.Verb {
 	case list:
@@ -237,6 +244,19 @@ func (k *keeper) obey(o order) {
 	}
 	// Fails when whoever gave the order is gone, which ends serve as well.
 	_ = k.notices.send(answer)
+}
+
+func (k *keeper) sayWorking(done <-chan struct{}) {
+	tick := time.NewTicker(workingPeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = k.notices.send(notice{Event: working}) // fails as the answer will
+		case <-done:
+			return
+		}
+	}
 }
 
 // list fills in what was listed.

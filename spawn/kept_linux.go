@@ -17,8 +17,8 @@ import (
 	"cage/internal/tempdir"
 )
 
-// answerPatience is how long a keeper may take over an order, beyond the time
-// that the order itself gives.
+// answerPatience is how long a keeper that was given an order may be silent, beyond
+// the time that the order itself gives.
 const answerPatience = 10 * time.Second
 
 var errKeeperLost = errors.New("the run's keeper is gone")
@@ -42,7 +42,9 @@ type kept struct {
 
 	orders *sender
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// heard is when the keeper last said anything.
+	heard   time.Time
 	number  uint64
 	waiting map[uint64]chan<- notice
 }
@@ -168,6 +170,9 @@ func (k *kept) listen(decoder *gob.Decoder) (ended bool) {
 		if decoder.Decode(&n) != nil {
 			break
 		}
+		k.mu.Lock()
+		k.heard = time.Now()
+		k.mu.Unlock()
 		switch n.Event {
 		case stopped:
 			k.tellStopped(n.Signal)
@@ -221,24 +226,37 @@ func (k *kept) ask(o order) (notice, error) {
 		<-k.lost
 		return notice{}, errKeeperLost
 	}
-	stuck := time.NewTimer(o.Patience + answerPatience)
+	silence := o.Patience + answerPatience
+	stuck := time.NewTimer(silence)
 	defer stuck.Stop()
-	select {
-	case n := <-reply:
-		return n, nil
-	case <-stuck.C:
-		// Somebody keeps it from its work. Without it the command dies.
-		_ = k.keeper.Kill()
-		<-k.lost
-	case <-k.lost:
+	for {
+		select {
+		case n := <-reply:
+			return n, nil
+		case <-stuck.C:
+			if left := silence - k.silentFor(); left > 0 {
+				stuck.Reset(left)
+			} else {
+				// Somebody keeps it from its work. Without it the command dies.
+				_ = k.keeper.Kill()
+			}
+		case <-k.lost:
+			// The answer may have been its last word.
+			select {
+			case n := <-reply:
+				return n, nil
+			default:
+				return notice{}, errKeeperLost
+			}
+		}
 	}
-	// The answer may have been its last word.
-	select {
-	case n := <-reply:
-		return n, nil
-	default:
-		return notice{}, errKeeperLost
-	}
+}
+
+// silentFor returns how long the keeper has said nothing.
+func (k *kept) silentFor() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Since(k.heard)
 }
 
 func (k *kept) Command() proc.ID { return k.command }

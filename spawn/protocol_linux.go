@@ -17,8 +17,8 @@ import (
 // is to be confined, it says holding, and the program says how, or first sends
 // the held process through another program and is told holding again. From then
 // on the program sends orders, each of which is answered under its number, and
-// the keeper says, unasked, stopped whenever the command was, and at last exited
-// and gone. Both sides are the same binary, so the encoding needs no version.
+// the keeper says, unasked, working as long as it is at an order, stopped whenever
+// the command was, and at last exited and gone. Both sides are the same binary, so the encoding needs no version.
 
 // request is what to start.
 type request struct {
@@ -63,6 +63,7 @@ const (
 	answered
 	holding
 	becoming
+	working
 )
 
 // notice is what a keeper says; Event tells which other fields it fills.
