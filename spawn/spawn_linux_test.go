@@ -291,8 +291,9 @@ func TestRunEnds(t *testing.T) {
 
 func TestRunIsTerminated(t *testing.T) {
 	onEach(t, func(t *testing.T, mechanism string) {
-		g := plant(t, mechanism, `trap 'echo bye; exit 5' TERM; echo ready; kill -STOP $$; exit 6`)
+		g := plant(t, mechanism, `trap 'echo bye; exit 5' TERM; echo ready; read go; kill -STOP $$; exit 6`)
 		g.line(t)
+		g.tell(t) // a stop while it starts would be the stage's
 		eventually(t, "the command stops", func() bool {
 			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", g.Command().PID))
 			return err == nil && strings.Contains(string(text), ") T ")
