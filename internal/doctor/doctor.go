@@ -19,7 +19,7 @@ import (
 
 // Diagnose looks at the current directory and its machine. An error is a
 // *session.Refusal: not even the root is known.
-// A command that does nothing is started to see whether it can be given limits.
+// A command that does nothing is started in each mode, to see what it can be given.
 func Diagnose(ctx context.Context, stage spawn.Stage, env []string, limits snapshot.Limits) (report.Diagnosis, error) {
 	e, err := session.Examine(ctx, env, limits)
 	if err != nil {
@@ -35,7 +35,7 @@ func Diagnose(ctx context.Context, stage spawn.Stage, env []string, limits snaps
 		findings = append(findings, onPushes(e)...)
 		findings = append(findings, onWatching(e)...)
 	}
-	findings = append(findings, onMachine()...)
+	findings = append(findings, onMachine(stage)...)
 	host := scope.Host{Env: env, Find: program.Finder(env, e.Layout.Root), Run: program.Exec}
 	findings = append(findings, onResources(ctx, stage, host)...)
 	return report.Diagnosis{Root: e.Layout.Root, Findings: findings, Leftovers: left}, nil

@@ -9,15 +9,45 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cage/report"
+	"cage/spawn"
 )
 
 // onMachine says what the kernel lets a session enforce.
-func onMachine() []report.Finding {
-	found := []report.Finding{onProcesses(), onFilters(), onTerminal(), onPseudoTerminals(), onNamespaces()}
-	if os.Geteuid() == 0 {
+func onMachine(stage spawn.Stage) []report.Finding {
+	found := []report.Finding{onProcesses(), onFilters(stage), onTyping()}
+	found = append(found, onTerminals(stage)...)
+	found = append(found, onNamespaces())
+	if os.Geteuid() == 0 && try(stage, spawn.Command{Terminal: spawn.Foreground, Lifetime: spawn.LifetimeTree, Limits: ownProcessLimit()}) != nil {
 		found = append(found, note("limits", "--rlimit nproc binds nobody: this is root"))
 	}
 	return found
+}
+
+// try starts a command that does nothing as a session would, and returns why it
+// does not run.
+func try(stage spawn.Stage, c spawn.Command) error {
+	c.Path, c.Environment.Policy = "true", spawn.Inherit
+	run, err := stage.Open(c)
+	var refused *spawn.StartError
+	if errors.As(err, &refused) {
+		return errors.New(refused.Reason)
+	}
+	if err != nil {
+		return err
+	}
+	if pty := run.PTY(); pty != nil {
+		defer pty.Close()
+	}
+	return run.Close()
+}
+
+// ownProcessLimit is a limit that anybody may set.
+func ownProcessLimit() spawn.Limits {
+	var own unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &own) != nil {
+		return spawn.Limits{}
+	}
+	return spawn.Limits{Processes: &own.Cur}
 }
 
 func onProcesses() report.Finding {
@@ -30,29 +60,29 @@ func onProcesses() report.Finding {
 	return ok("processes", "what a command starts is found and ended, wherever it goes (child subreaper, pidfds)")
 }
 
-// onFilters asks for a filter at an address that is none: a kernel that has
-// filters complains of the address (prctl(2), PR_SET_SECCOMP).
-func onFilters() report.Finding {
-	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0, 0, 0)
-	if errors.Is(err, unix.EFAULT) || errors.Is(err, unix.EACCES) {
-		return ok("limits", "system calls can be refused to a command (seccomp filters), which "+filtered+" do; sudo and other setuid programs get no rights there")
+func onFilters(stage spawn.Stage) report.Finding {
+	if err := try(stage, spawn.Command{Terminal: spawn.Foreground, Lifetime: spawn.LifetimeRun}); err != nil {
+		return note("limits", "--lifetime run refuses to start: "+err.Error())
 	}
-	return note("limits", fmt.Sprintf("system calls cannot be refused to a command (seccomp filters: %v): %s refuse to start", err, filtered))
+	return ok("limits", "system calls can be refused to a command (seccomp filters), which --lifetime run, --tty inherit and --tty pty do; sudo and other setuid programs get no rights there")
 }
 
-// filtered are the modes of a session that take a filter of system calls.
-const filtered = "--lifetime run, --tty inherit and --tty pty"
-
-func onPseudoTerminals() report.Finding {
-	controller, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		return note("terminal", "no pseudo-terminals ("+err.Error()+"): --tty pty refuses to start")
+// onTerminals says which terminals a command can have other than its caller's.
+func onTerminals(stage spawn.Stage) []report.Finding {
+	var found []report.Finding
+	for _, terminal := range []spawn.Terminal{spawn.Background, spawn.NoTerminal, spawn.NewPTY} {
+		if err := try(stage, spawn.Command{Terminal: terminal, Lifetime: spawn.LifetimeTree}); err != nil {
+			found = append(found, note("terminal", fmt.Sprintf("--tty %s refuses to start: %v", terminal, err)))
+		}
 	}
-	controller.Close()
-	return ok("terminal", "pseudo-terminals can be had, for --tty pty")
+	if len(found) == 0 {
+		found = append(found, ok("terminal", "a command can have another than yours (--tty inherit, none and pty)"))
+	}
+	return found
 }
 
-func onTerminal() report.Finding {
+// onTyping says whether a command can type for the user.
+func onTyping() report.Finding {
 	switch setting("/proc/sys/dev/tty/legacy_tiocsti") {
 	case "0":
 		return ok("terminal", "a command cannot type into your terminal (dev.tty.legacy_tiocsti is 0)")

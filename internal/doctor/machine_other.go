@@ -2,10 +2,13 @@
 
 package doctor
 
-import "cage/report"
+import (
+	"cage/report"
+	"cage/spawn"
+)
 
 // onMachine names what this system has no means for.
-func onMachine() []report.Finding {
+func onMachine(spawn.Stage) []report.Finding {
 	return []report.Finding{
 		degraded("processes", "what a command starts is found by listing processes: what was never listed while its parent lived is not ended", ""),
 		note("limits", "system calls cannot be refused to a command on this system"),

@@ -49,7 +49,7 @@ func withoutLimits(err error) report.Finding {
 func probe(ctx context.Context, stage spawn.Stage, plan *scope.Plan) (mode scope.Mode, err error) {
 	var group *scope.Group
 	run, err := stage.Open(spawn.Command{
-		Path: "true", Environment: spawn.Environment{Policy: spawn.Inherit},
+		Path: "true", Environment: spawn.Environment{Policy: spawn.Inherit}, Lifetime: spawn.LifetimeTree, Terminal: spawn.Foreground,
 		Confine: func(held spawn.Held) (spawn.Confinement, error) {
 			group, err = plan.Place(ctx, held)
 			if err != nil {
