@@ -84,6 +84,10 @@ func (c Command) refusal(spec proc.Spec, err error) string {
 		return "neither a program for this machine nor a script with a #! line (exec format error)"
 	case errors.Is(err, fs.ErrNotExist) && exists(spec.Path):
 		return "the interpreter that it names does not exist"
+	case errors.Is(err, syscall.EBADF):
+		// Those that it is to get were open. To put them in their places takes
+		// some more above the highest.
+		return descriptorsTooHigh
 	case errors.Is(err, syscall.EPERM) && c.Terminal != Foreground:
 		// Of a file that may not be executed execve says EACCES.
 		return placeRefused
@@ -96,6 +100,9 @@ func (c Command) refusal(spec proc.Spec, err error) string {
 
 // placeRefused is why a command cannot stand as its terminal wants.
 const placeRefused = "its terminal takes a session or process group of its own, which this program is refused, as in a run with the lifetime run; take the terminal foreground"
+
+// descriptorsTooHigh is why a command cannot get the open files that it is to get.
+const descriptorsTooHigh = "its descriptors are too near the limit of open files; raise that (ulimit -n), or give it lower ones"
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)

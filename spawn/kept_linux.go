@@ -82,6 +82,9 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdi
 		if keeperPlace == proc.TerminalSession && errors.Is(err, unix.EPERM) {
 			return nil, &StartError{Name: c.Path, Reason: placeRefused, Err: err}
 		}
+		if errors.Is(err, unix.EBADF) {
+			return nil, &StartError{Name: c.Path, Reason: descriptorsTooHigh, Err: err}
+		}
 		return nil, fmt.Errorf("starting the keeper: %w", err)
 	}
 	k := &kept{

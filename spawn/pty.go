@@ -51,7 +51,7 @@ type PTY struct {
 func openPTY(screen Screen) (*PTY, error) {
 	controller, line, err := pty.Open()
 	if err != nil {
-		return nil, fmt.Errorf("opening a pseudo-terminal: %w", err)
+		return nil, fmt.Errorf("opening a pseudo-terminal: %w; take another terminal than pty", err)
 	}
 	p := &PTY{line: line, closed: make(chan struct{})}
 	p.controller, err = pollable(controller)

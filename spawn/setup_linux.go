@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -241,7 +242,7 @@ func (l Limits) list() []limit {
 	var list []limit
 	add := func(name string, resource int, value *uint64, graceful uint64) {
 		if value != nil {
-			list = append(list, limit{name, resource, *value, *value + graceful})
+			list = append(list, limit{name, resource, *value, max(*value, *value+graceful)}) // the sum may be too large
 		}
 	}
 	add("core", unix.RLIMIT_CORE, l.core(), 0)
@@ -266,11 +267,31 @@ func (l Limits) core() *uint64 {
 // runtime's own care of the number of open files, which it would put back at
 // exec.
 func (l limit) apply() error {
-	if l.Resource == unix.RLIMIT_NPROC && os.Geteuid() == 0 {
+	if l.Resource == unix.RLIMIT_NPROC && isRoot() {
 		return errors.New("the limit nproc does not bind root: run as another user")
 	}
 	if err := syscall.Setrlimit(l.Resource, &syscall.Rlimit{Cur: l.Soft, Max: l.Hard}); err != nil {
 		return fmt.Errorf("setting the limit %s to %d: %w", l.Name, l.Soft, err)
 	}
 	return nil
+}
+
+// isRoot reports whether the process belongs to root, as far as it can see:
+// root of a user namespace may be anybody outside it (user_namespaces(7)).
+func isRoot() bool {
+	if os.Getuid() != 0 {
+		return false
+	}
+	users, err := os.ReadFile("/proc/self/uid_map")
+	return err != nil || mapsRoot(string(users))
+}
+
+// mapsRoot reports whether the users of a namespace have its root be root outside.
+func mapsRoot(users string) bool {
+	for line := range strings.Lines(users) {
+		if numbers := strings.Fields(line); len(numbers) == 3 && numbers[0] == "0" {
+			return numbers[1] == "0"
+		}
+	}
+	return true
 }

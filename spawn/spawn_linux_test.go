@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -764,12 +765,13 @@ func TestLimits(t *testing.T) {
 		script string
 		want   proc.Exit
 	}{
-		"shown":           {all, `[ "$(ulimit -t) $(ulimit -Ht) $(ulimit -n) $(ulimit -Hn) $(ulimit -c) $(ulimit -Hc)" = "7 8 40 40 0 0" ]`, proc.Exit{}},
-		"inherited":       {all, `sh -c 'sh -c "[ \$(ulimit -Hn) = 40 ]"'`, proc.Exit{}},
-		"too many files":  {Limits{OpenFiles: n(3)}, `/bin/cat /dev/null`, proc.Exit{Code: 127}},
-		"too large files": {Limits{FileSize: n(4096)}, `cd "$(mktemp -d)"; trap 'rm f; rmdir "$PWD"' EXIT; head -c 5000 /dev/zero >f; [ $(wc -c <f) = 4096 ]`, proc.Exit{}},
-		"too much time":   {Limits{CPU: n(1)}, `while :; do :; done`, proc.Exit{Signal: unix.SIGXCPU}},
-		"deaf to that":    {Limits{CPU: n(1)}, `trap '' XCPU; while :; do :; done`, proc.Exit{Signal: unix.SIGKILL}},
+		"shown":            {all, `[ "$(ulimit -t) $(ulimit -Ht) $(ulimit -n) $(ulimit -Hn) $(ulimit -c) $(ulimit -Hc)" = "7 8 40 40 0 0" ]`, proc.Exit{}},
+		"inherited":        {all, `sh -c 'sh -c "[ \$(ulimit -Hn) = 40 ]"'`, proc.Exit{}},
+		"too many files":   {Limits{OpenFiles: n(3)}, `/bin/cat /dev/null`, proc.Exit{Code: 127}},
+		"too large files":  {Limits{FileSize: n(4096)}, `cd "$(mktemp -d)"; trap 'rm f; rmdir "$PWD"' EXIT; head -c 5000 /dev/zero >f; [ $(wc -c <f) = 4096 ]`, proc.Exit{}},
+		"too much time":    {Limits{CPU: n(1)}, `while :; do :; done`, proc.Exit{Signal: unix.SIGXCPU}},
+		"time without end": {Limits{CPU: n(math.MaxUint64)}, `[ "$(ulimit -t) $(ulimit -Ht)" = "unlimited unlimited" ]`, proc.Exit{}},
+		"deaf to that":     {Limits{CPU: n(1)}, `trap '' XCPU; while :; do :; done`, proc.Exit{Signal: unix.SIGKILL}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, _ string) {
@@ -783,6 +785,21 @@ func TestLimits(t *testing.T) {
 		var is syscall.Rlimit
 		if err := syscall.Getrlimit(resource, &is); err != nil || is != was {
 			t.Errorf("limit %d of this program was %v, is %v", resource, was, is)
+		}
+	}
+}
+
+func TestRootOfANamespace(t *testing.T) {
+	for users, root := range map[string]bool{
+		"         0          0 4294967295\n":           true,
+		"         0       1000          1\n":           false,
+		"         0     100000      65536\n":           false,
+		"      1000          0          1\n":           true, // not this user
+		"         1     100000      65536\n0 1000 1\n": false,
+		"": true,
+	} {
+		if mapsRoot(users) != root {
+			t.Errorf("%q: want %v", users, root)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func Self() (ID, error) {
 	}
 	pid := os.Getpid()
 	if link != fmt.Sprint(pid) {
-		return ID{}, fmt.Errorf("finding this process in /proc: it is process %d here and %s there: /proc belongs to another pid namespace", pid, link)
+		return ID{}, fmt.Errorf("finding this process in /proc: it is process %d here and %s there: /proc belongs to another pid namespace; mount this one's own there (mount -t proc proc /proc, unshare --mount-proc)", pid, link)
 	}
 	return Identify(pid)
 }
