@@ -239,7 +239,7 @@ func (g *Guard) judgeNew(p rules.Path) {
 
 // present reports whether something stands at p that is no directory, or may.
 // New directories are no change, what is put into them is; but one that cannot
-// be looked into may hold anything.
+// be looked into may hold anything, and one in a file's place is in its way.
 func (g *Guard) present(p rules.Path) bool {
 	dir, err := g.Trees.Dir(p.Dir())
 	if err != nil {
@@ -250,7 +250,7 @@ func (g *Guard) present(p rules.Path) bool {
 	if err != nil {
 		return hidden(err)
 	}
-	if info.Kind != safefile.Directory {
+	if info.Kind != safefile.Directory || g.Plan.WantsFile(p) {
 		return true
 	}
 	sub, err := dir.Dir(p.Base())

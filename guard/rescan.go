@@ -211,7 +211,8 @@ func (g *Guard) leave(v rules.Verdict) Outcome {
 }
 
 // findNew walks for names that the baseline does not have. A directory of a
-// protected tree that cannot be looked into is one: it may hold anything.
+// protected tree that cannot be looked into is one: it may hold anything. So is
+// a directory in the place of a file.
 func (g *Guard) findNew(found *findings, look *snapshot.Looker, last bool) {
 	survey := g.walk(last)
 	for _, p := range survey.Denied {
@@ -219,6 +220,11 @@ func (g *Guard) findNew(found *findings, look *snapshot.Looker, last bool) {
 			survey.Found = append(survey.Found, p)
 		} else {
 			found.denied = append(found.denied, p)
+		}
+	}
+	for _, p := range survey.Covered {
+		if g.Plan.WantsFile(p) {
+			survey.Found = append(survey.Found, p)
 		}
 	}
 	for _, p := range survey.Found {

@@ -23,14 +23,18 @@ const dotGit = ".git"
 // secretFile is the name that the secrets rule is about.
 const secretFile = ".env"
 
-func ciPlaces() []string {
-	return []string{".github/workflows", ".gitlab-ci.yml", ".circleci", "azure-pipelines.yml"}
-}
+func ciPlaces() []string { return append(ciFiles(), ".github/workflows", ".circleci") }
+
+// ciFiles are those of these places that are files.
+func ciFiles() []string { return []string{".gitlab-ci.yml", "azure-pipelines.yml"} }
 
 // gitPlaces are the files of a git directory that decide which programs git
 // runs and which directory it takes for the repository.
-func gitPlaces() []string {
-	return []string{"config", "config.worktree", "hooks", "info/attributes", "commondir", "gitdir"}
+func gitPlaces() []string { return append(gitFiles(), "hooks") }
+
+// gitFiles are those of these places that are files.
+func gitFiles() []string {
+	return []string{"config", "config.worktree", "info/attributes", "commondir", "gitdir"}
 }
 
 // GitConfig is the one of these files that git itself rewrites in everyday work.

@@ -260,6 +260,20 @@ func (p *Plan) Covers(dir Path) bool {
 	return p.yield(dir, p.override(dir, tree)).Mode == Revert
 }
 
+// WantsFile reports whether a built-in rule in revert mode names path as that of
+// a file. Programs that look for the file fail on a directory.
+func (p *Plan) WantsFile(path Path) bool {
+	path = p.ground.home(path)
+	var files []string
+	switch path.Anchor {
+	case Root:
+		files = append(ciFiles(), ConfigFile)
+	case CommonDir, GitDir:
+		files = gitFiles()
+	}
+	return slices.Contains(files, path.Rel) && p.Covers(path)
+}
+
 // Scans reports whether rules that know a file by its name look for it in the
 // directory dir of the root.
 func (p *Plan) Scans(dir Path) bool {

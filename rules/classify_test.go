@@ -534,6 +534,36 @@ func TestEnter(t *testing.T) {
 	}
 }
 
+// Of the places that built-in rules name, files are told from trees.
+func TestWantsFile(t *testing.T) {
+	p := settle(t, Inputs{
+		Layout: worktree(), Config: yamlFile("protect: [{path: infra}]"), Overrides: []string{"azure-pipelines.yml"},
+	}, root("azure-pipelines.yml"))
+	for path, want := range map[Path]bool{
+		root(".cage.yaml"):              true,
+		root(".gitlab-ci.yml"):          true,
+		common("config"):                true,
+		common("info/attributes"):       true,
+		{GitDir, "config.worktree"}:     true,
+		{GitDir, "commondir"}:           true,
+		{GitDir, "gitdir"}:              true,
+		root("azure-pipelines.yml"):     false,
+		root("sub/.cage.yaml"):          false,
+		root(".github/workflows"):       false,
+		root(".github/workflows/a.yml"): false,
+		root(".circleci"):               false,
+		root("infra"):                   false,
+		root(".env"):                    false,
+		root("commondir"):               false,
+		common("info"):                  false,
+		common("hooks"):                 false,
+	} {
+		if got := p.WantsFile(path); got != want {
+			t.Errorf("%v: %v", path, got)
+		}
+	}
+}
+
 func TestTops(t *testing.T) {
 	hooks := &Path{Anchor: HooksDir}
 	for name, c := range map[string]struct {
