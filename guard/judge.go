@@ -115,6 +115,9 @@ func (g *Guard) putBack(e *snapshot.Entry, sight snapshot.Sight) {
 		g.dirty.add(e.Path) // it was back, and somebody wrote it again
 		result.Err = nil
 	}
+	if sight.Err != nil && result.Err == nil && !result.Uncovered && !displacedOwn(result, e.Path) {
+		kind = Deleted // which nobody saw before the way to it was cleared
+	}
 	row := g.row(e.Path, e.Verdict, kind)
 	row.Before = e.State.Digest
 	g.settleResult(row, result, restored{outcome: Reverted, half: sight.Prefix})

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -195,6 +196,27 @@ func TestTakenBackBesideAChange(t *testing.T) {
 	r.takeSealed()
 	r.wantRows(t, row{".env", Reverted, "", 1})
 	r.wantCopies(t, 1)
+}
+
+// What could not be looked at is told by what its restore displaced: a file that
+// was deleted in a directory that was then closed is no modified one.
+func TestUnseenIsToldByItsRestore(t *testing.T) {
+	unseen := snapshot.Sight{Err: &fs.PathError{Op: "open", Path: ".env", Err: fs.ErrPermission}}
+	for want, change := range map[Kind]func(name string) error{
+		Deleted:  os.Remove,
+		Modified: func(name string) error { return os.WriteFile(name, []byte("EVIL=1\n"), 0o644) },
+	} {
+		r := newRig(t)
+		p := r.protect(t, ".env", baseline)
+		if err := change(r.abs(p)); err != nil {
+			t.Fatal(err)
+		}
+		e, _ := r.Manifest.Entry(p)
+		r.putBack(e, unseen)
+		if rows := r.Rows(); len(rows) != 1 || rows[0].Kind != want || rows[0].Outcome != Reverted {
+			t.Errorf("rows %+v, want one of a file that is %s", rows, want)
+		}
+	}
 }
 
 // The copy of a version that is a change for its mode alone has the content of
