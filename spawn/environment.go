@@ -5,7 +5,9 @@ import (
 	"strings"
 )
 
-// Policy says which variables of a caller reach a command.
+// Policy says which variables of a caller reach a command. What does not reach it
+// is not hidden from it: it can read the environment of other programs of its
+// user.
 type Policy uint8
 
 const (

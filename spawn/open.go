@@ -55,7 +55,8 @@ func (r *Run) KillAll() error {
 }
 
 // Close ends the run as KillAll does, removes its own temporary directory, and
-// lets go of it. A run with LifetimeLeave is let go of and left as it is. Calls
+// lets go of it. Where something survives, the run's keeper stays until that has
+// ended, and is not waited for. A run with LifetimeLeave is let go of and left as it is. Calls
 // after the first return what that did.
 func (r *Run) Close() error {
 	r.closing.Do(func() { r.closed = errors.Join(r.letGo(), removeTemp(r.temp), r.dismiss()) })

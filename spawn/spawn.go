@@ -30,7 +30,9 @@
 // becomes the command. If a step of that fails the command never runs, and the
 // error names the step.
 //
-// Work that a command hands to a process outside the run, such as a service
+// A command that kills its keeper, having the same user, is killed with it. What
+// it had started may live on then, in any lifetime, and Close says that it proves
+// nothing. Work that a command hands to a process outside the run, such as a service
 // manager, is out of reach. The package knows nothing of the files that the
 // command changes. What systems other than Linux cannot hold, Gaps names.
 package spawn
@@ -73,8 +75,10 @@ type Command struct {
 	Path string
 	// Args are the arguments after the name.
 	Args []string
-	// Env is the whole environment. Where it is nil, it is what Environment
-	// passes of the program's own.
+	// Env is the whole environment, and Environment counts for nothing then. Where
+	// it is nil, it is what Environment passes of the program's own. Either way
+	// LifetimeRun adds settings of git (GIT_CONFIG_COUNT and what belongs to it), by
+	// which that tidies up in the run, and PrivateTmp sets TMPDIR.
 	Env         []string
 	Environment Environment
 	// Dir is the directory to start in; the current one where it is empty.
@@ -93,7 +97,8 @@ type Command struct {
 	Lifetime Lifetime
 	// PrivateTmp makes a directory for temporary files that is the run's own, in
 	// the program's temporary directory, and sets TMPDIR to it. Close removes it;
-	// where the program dies before, the run's keeper does.
+	// where the program dies before and something of the run lives, the run's
+	// keeper does. Where nothing lives any more the directory stays then.
 	// It does not go with LifetimeLeave.
 	PrivateTmp bool
 	// Confine, where it is set, is called once while the command is started.
