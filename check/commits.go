@@ -149,7 +149,7 @@ func (c *checker) judgeCommits(ctx context.Context, commits []gitrepo.Commit, ti
 	if err != nil {
 		return err
 	}
-	links, err := c.linksOf(ctx, slices.Concat(tips, bases))
+	links, err := c.linksOf(ctx, apart(slices.Concat(tips, bases), steps))
 	if err != nil {
 		return err
 	}
@@ -213,12 +213,39 @@ func (c *checker) nothing(ctx context.Context, tips []string) error {
 	return err
 }
 
-// linksOf returns the links that commits have. Those that came and went in
-// between are in what is changed.
+// apart returns those of commits that no steps lead between: of all that they
+// connect the first. Where the others differ from it, steps change it.
+func apart(commits []string, steps []gitrepo.Step) []string {
+	next := map[string]string{}
+	end := func(id string) string {
+		for to, further := next[id]; further; to, further = next[id] {
+			if beyond, further := next[to]; further {
+				next[id] = beyond
+			}
+			id = to
+		}
+		return id
+	}
+	for _, step := range steps {
+		if from, to := end(step.Parent), end(step.Commit); from != to {
+			next[from] = to
+		}
+	}
+	var some []string
+	ends := map[string]bool{}
+	for _, id := range commits {
+		if last := end(id); !ends[last] {
+			ends[last] = true
+			some = append(some, id)
+		}
+	}
+	return some
+}
+
+// linksOf returns the links that commits have.
 func (c *checker) linksOf(ctx context.Context, commits []string) ([]gitrepo.Link, error) {
 	var links []gitrepo.Link
-	slices.Sort(commits)
-	for _, id := range slices.Compact(commits) {
+	for _, id := range commits {
 		some, err := c.repo.Links(ctx, id)
 		if err != nil {
 			return nil, err
