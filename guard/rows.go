@@ -166,7 +166,7 @@ func (g *Guard) explain(row *Row, sealed kept.Sealed) (takenBack bool) {
 	// What counts is what stood there when it was put back. Only of half a file
 	// it is what its writer made of it.
 	identity := sealed.Came
-	if r.half {
+	if r.half || sealed.Began {
 		identity = sealed.Identity
 	}
 	g.emit(row.judged(sealed.Tag, g.gitState(row.Path, sealed.Info, identity), g.baselineState(row.Path)))

@@ -47,8 +47,8 @@ type Options struct {
 	// Identify returns the hash by which the caller knows content of a size;
 	// nil where it does not care.
 	Identify func(size int64) hash.Hash
-	// Digest bounds the size in bytes of a version whose digest is taken though
-	// it is not copied.
+	// DigestLimit bounds the size in bytes of a version whose digest is taken
+	// though it is not copied, and of one that is identified when it comes.
 	DigestLimit int64
 }
 
@@ -82,6 +82,9 @@ type Sealed struct {
 	// Came is the same as it was when the version came: whoever has the file
 	// open may give it another content before it is sealed.
 	Came []byte
+	// Began says that it was the beginning then of what it became: its writer
+	// was half way.
+	Began bool
 	// Attrs are the extended attributes of a regular file.
 	Attrs []safefile.Attr
 	// Err says why the version could not be copied. It then lies at Place, or
@@ -89,6 +92,9 @@ type Sealed struct {
 	Err error
 	// Quarantined is the name that it had in the quarantine.
 	Quarantined string
+
+	// size is what it had when it came.
+	size int64
 }
 
 // Keeper looks after the displaced versions of one session.

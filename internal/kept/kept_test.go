@@ -554,17 +554,43 @@ func TestIdentityWhenItCame(t *testing.T) {
 	s.keeper.Finish()
 	sealed := s.keeper.Take()
 	came, is := sha256.Sum256([]byte("evil")), sha256.Sum256([]byte("good"))
-	if len(sealed) != 1 || !bytes.Equal(sealed[0].Came, came[:]) || !bytes.Equal(sealed[0].Identity, is[:]) {
+	if len(sealed) != 1 || !bytes.Equal(sealed[0].Came, came[:]) || !bytes.Equal(sealed[0].Identity, is[:]) || sealed[0].Began {
 		t.Errorf("sealed as %+v", sealed)
 	}
 }
 
-// A version that is large is not looked at when it comes.
+// A version that its writer went on with is told from one that was given
+// another content.
+func TestBeginningOfAVersion(t *testing.T) {
+	for came, began := range map[string]bool{"": true, "go": true, "evil": false, "longer than good": false, "good": false} {
+		s := newScene(t)
+		s.open()
+		v := s.displace("a", came)
+		writer, err := os.OpenFile(filepath.Join(s.quarantine(), "a"), os.O_RDWR, 0)
+		s.must(err)
+		s.keeper.Keep(v) // not sealed while it is open
+		_, err = writer.WriteAt([]byte("good"), 0)
+		s.must(err)
+		s.must(writer.Truncate(4))
+		s.must(writer.Close())
+		s.keeper.Finish()
+		if sealed := s.keeper.Take(); len(sealed) != 1 || sealed[0].Began != began {
+			t.Errorf("%q is sealed as %+v", came, sealed)
+		}
+	}
+}
+
+// A version past the limit is not looked at when it comes.
 func TestIdentityOfALargeVersion(t *testing.T) {
 	s := newScene(t)
 	s.open()
-	if sealed := s.seal(s.displace("a", strings.Repeat("x", identifiable+1))); sealed.Came != nil || sealed.Identity == nil {
-		t.Errorf("sealed as %+v", sealed)
+	large := strings.Repeat("x", int(s.keeper.DigestLimit))
+	if sealed := s.seal(s.displace("a", large)); sealed.Came == nil || !bytes.Equal(sealed.Came, sealed.Identity) {
+		t.Errorf("at the limit sealed as %+v", sealed)
+	}
+	s.open()
+	if sealed := s.seal(s.displace("b", large+"x")); sealed.Came != nil || sealed.Identity == nil {
+		t.Errorf("past the limit sealed as %+v", sealed)
 	}
 }
 

@@ -1,6 +1,7 @@
 package kept
 
 import (
+	"bytes"
 	"errors"
 	"hash"
 	"io"
@@ -22,7 +23,7 @@ var errTakenAway = errors.New("keep a displaced version: somebody took it out of
 // it stays in the quarantine where somebody still writes it, and is taken as it
 // is where it has no place there.
 func (k *Keeper) seal(v *Version, last bool) (Sealed, bool) {
-	s := Sealed{Tag: v.Tag, Path: v.Path, Info: v.Info, Came: v.came, Quarantined: v.Quarantined}
+	s := Sealed{Tag: v.Tag, Path: v.Path, Info: v.Info, Came: v.came, size: v.Info.Size, Quarantined: v.Quarantined}
 	switch {
 	case v.Content != nil:
 		return s, k.sealContent(v.Content, &s) || last
@@ -66,12 +67,9 @@ func (k *Keeper) sealContent(content []byte, s *Sealed) bool {
 	return s.Err == nil
 }
 
-// identifiable bounds the size of a file that is looked at when it comes:
-// whoever gives it to the keeper waits for that.
-const identifiable = 1 << 20
-
 // identify returns the caller's own hash of a version as it is now; nil where
-// there is none.
+// there is none, and of a file past DigestLimit: whoever gives it to the keeper
+// waits for that.
 func (k *Keeper) identify(v *Version) []byte {
 	if v.Content != nil || k.Identify == nil {
 		return k.identity(v.Content)
@@ -85,10 +83,11 @@ func (k *Keeper) identify(v *Version) []byte {
 		if target, err := dir.Readlink(v.Quarantined); err == nil {
 			return k.identity([]byte(target))
 		}
-	case v.Info.Kind == safefile.Regular && v.Info.Size <= identifiable && v.open(dir) == nil:
-		content := make([]byte, v.Info.Size+1)
-		if n, err := v.File.ReadAt(content, 0); err == nil && int64(n) == v.Info.Size {
-			return k.identity(content[:n])
+	case v.Info.Kind == safefile.Regular && v.Info.Size <= k.DigestLimit && v.open(dir) == nil:
+		h := k.Identify(v.Info.Size)
+		n, err := io.Copy(h, io.NewSectionReader(readerAt{v.File}, 0, v.Info.Size))
+		if err == nil && n == v.Info.Size {
+			return h.Sum(nil)
 		}
 	}
 	return nil
@@ -214,10 +213,10 @@ func (k *Keeper) digestOnly(file *safefile.File, s *Sealed) error {
 func (k *Keeper) digest(file *safefile.File, s *Sealed, w io.Writer) error {
 	sum := snapshot.NewDigest()
 	writers := []io.Writer{sum, w}
-	var identity hash.Hash
+	var identity, beginning hash.Hash
 	if k.Identify != nil {
-		identity = k.Identify(s.Info.Size)
-		writers = append(writers, identity)
+		identity, beginning = k.Identify(s.Info.Size), k.Identify(s.size)
+		writers = append(writers, identity, &first{w: beginning, left: s.size})
 	}
 	read, err := io.Copy(io.MultiWriter(writers...), io.NewSectionReader(readerAt{file}, 0, s.Info.Size))
 	if err != nil {
@@ -229,8 +228,24 @@ func (k *Keeper) digest(file *safefile.File, s *Sealed, w io.Writer) error {
 	sum.Sum(s.Digest[:0])
 	if identity != nil {
 		s.Identity = identity.Sum(nil)
+		s.Began = s.size < s.Info.Size && bytes.Equal(beginning.Sum(nil), s.Came)
 	}
 	return nil
+}
+
+// first passes the first bytes on and drops the others.
+type first struct {
+	w    io.Writer
+	left int64
+}
+
+func (f *first) Write(p []byte) (int, error) {
+	n := min(f.left, int64(len(p)))
+	f.left -= n
+	if _, err := f.w.Write(p[:n]); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // readerAt gives a file the contract of io.ReaderAt: a short read has a reason.
