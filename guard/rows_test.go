@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cage/internal/gitrepo"
 	"cage/rules"
 	"cage/snapshot"
 )
@@ -280,5 +281,40 @@ func TestNoRowForWhatIsWholeAgain(t *testing.T) {
 	r.wantRows(t)
 	if r.live != 0 {
 		t.Errorf("%d live restores", r.live)
+	}
+}
+
+// Promise: what git records as it does the baseline is no branch switch, except
+// on the way back from one.
+func TestAttributesAreNoSwitch(t *testing.T) {
+	blob := func(id string, mode uint32) *gitrepo.State {
+		return &gitrepo.State{Path: ".env", Blob: id, Mode: mode}
+	}
+	same, executable := blob("start", gitrepo.ModeFile), blob("start", gitrepo.ModeExecutable)
+	other, gone := blob("other", gitrepo.ModeFile), blob("", 0)
+	var row Row
+	for i, c := range []struct {
+		state *gitrepo.State
+		want  Explained
+	}{
+		{same, Explained{}},
+		{same, Explained{}},
+		{other, Explained{State: other}},
+		{same, Explained{Unchanged: true}},
+		{same, Explained{}},
+		{executable, Explained{State: executable}},
+		{nil, Explained{}},
+		{same, Explained{Unchanged: true}},
+		{gone, Explained{State: gone}},
+		{same, Explained{Unchanged: true}},
+		{same, Explained{}},
+	} {
+		c.want.Tag = i
+		if got := row.judged(i, c.state, blob("start", gitrepo.ModeFile)); got != c.want {
+			t.Errorf("%d: %+v, want %+v", i, got, c.want)
+		}
+	}
+	if got := row.judged(0, nil, nil); got != (Explained{}) {
+		t.Errorf("outside git: %+v", got)
 	}
 }
