@@ -97,27 +97,30 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdi
 		waiting: make(map[uint64]chan<- notice),
 	}
 	decoder := gob.NewDecoder(ours)
+	// A keeper is of use only while it runs, and its command can stop it, having
+	// the same user.
 	mayStop := keepAwake(process.Stopped(), process.ID())
 	err = k.begin(decoder, c.Confine, request{
 		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Place: spec.Place, Descriptors: c.Descriptors, Setup: c.setup(),
 		Confined: c.Confine != nil, Outlives: spec.Outlives, Temp: tempOf(temp),
 	})
-	mayStop()
 	if err != nil {
 		// Without its orders the keeper ends.
 		ours.Close()
 		<-process.Exited()
+		mayStop()
 		return nil, c.startError(spec, err)
 	}
-	go k.attend(r, ours, decoder)
+	go k.attend(r, ours, decoder, mayStop)
 	return &Run{Tree: k, mechanism: Keeper}, nil
 }
 
 // attend hears the keeper to its end, and sees to what one leaves that was killed.
-func (k *kept) attend(r *proc.Reaper, ours *os.File, decoder *gob.Decoder) {
+func (k *kept) attend(r *proc.Reaper, ours *os.File, decoder *gob.Decoder, mayStop func()) {
 	ended := k.listen(decoder)
 	ours.Close()
 	<-k.keeper.Exited()
+	mayStop()
 	if !ended && !k.leaving.Load() {
 		k.orphans, _ = r.Orphans() // fails where they have gone elsewhere
 	}
@@ -222,8 +225,6 @@ func (k *kept) ask(o order) (notice, error) {
 	o.Number = k.number
 	k.waiting[o.Number] = reply
 	k.mu.Unlock()
-	// Its command can stop it, having the same user.
-	_ = k.keeper.ID().Signal(unix.SIGCONT)
 	if k.orders.send(o) != nil {
 		// Nobody reads it any more. What was said before is still heard.
 		<-k.lost

@@ -232,6 +232,23 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// A command that stops its keeper is heard of all the same.
+func TestStoppedKeeperGoesOn(t *testing.T) {
+	o := openRun(t, script(`kill -STOP $PPID; exit 3`))
+	select {
+	case exit := <-o.Exited():
+		if exit.Code != 3 {
+			t.Errorf("it ended by %v", exit)
+		}
+	case <-time.After(patience):
+		t.Error("no exit was delivered")
+	}
+	goneIn(t, o.Run)
+	if err := o.Close(); err != nil {
+		t.Errorf("closed with %v", err)
+	}
+}
+
 func TestRunWithoutKeeperIsInDoubt(t *testing.T) {
 	o := openRun(t, script(`echo $PPID; exec sleep 1000`))
 	keeper := o.line(t)

@@ -696,6 +696,36 @@ func TestRunDiesWithItsProgram(t *testing.T) {
 	}
 }
 
+// A keeper whose program dies ends the run also where somebody has stopped both.
+func TestStoppedKeeperEndsTheRun(t *testing.T) {
+	pid, out := play(t, "sleep 1000 & echo foreign $!; exec "+copyOfThisBinary(t), nil)
+	said := make(map[string]string)
+	for said[Keeper] == "" || said["SigIgn:"] == "" {
+		line, err := out.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Fields(line)
+		said[words[0]] = words[1]
+	}
+	command := identify(t, said[Keeper])
+	keeper := identify(t, fmt.Sprint(parentOf(t, command.PID)))
+	for _, id := range []proc.ID{identify(t, fmt.Sprint(pid)), keeper} {
+		if err := id.Signal(unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is stopped", id.MayBeStopped)
+	}
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command dies", func() bool { return !command.Alive() })
+	eventually(t, "its keeper dies", func() bool { return !keeper.Alive() })
+	if err := identify(t, said["foreign"]).Signal(unix.SIGKILL); err != nil {
+		t.Errorf("the foreign child died too: %v", err)
+	}
+}
+
 func identify(t *testing.T, pid string) proc.ID {
 	t.Helper()
 	id, err := proc.Identify(mustAtoi(t, pid))

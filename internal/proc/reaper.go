@@ -193,10 +193,12 @@ func (r *Reaper) Start(spec Spec) (*Tree, error) {
 }
 
 // Attend starts a process that is not of the tree: it and its descendants are
-// neither listed nor ended with it. It gets no signal when this program dies, so
-// that it can put things in order then.
+// neither listed nor ended with it. When this program dies it is continued, so that
+// it can put things in order also where somebody has stopped it.
 func (r *Reaper) Attend(spec Spec) (*Child, error) {
-	return r.start(spec, &syscall.SysProcAttr{}, nil)
+	attr := &syscall.SysProcAttr{}
+	wakeWithoutParent(attr)
+	return r.start(spec, attr, nil)
 }
 
 // forking asks the forking thread for a process.

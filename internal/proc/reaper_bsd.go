@@ -4,6 +4,7 @@ package proc
 
 import (
 	"sync"
+	"syscall"
 )
 
 // No kqueue system makes a process the parent of all its descendants' orphans
@@ -19,6 +20,9 @@ func foreignChildren(ID) ([]Process, error) { return nil, nil }
 
 // leavingRoom leaves none.
 func leavingRoom(fork func() (int, error)) (pid int, err error) { return fork() }
+
+// wakeWithoutParent has nothing to set.
+func wakeWithoutParent(*syscall.SysProcAttr) {}
 
 // Tree is a command and what was seen to descend from it.
 type Tree struct {

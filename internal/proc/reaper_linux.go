@@ -60,6 +60,9 @@ func foreignChildren(self ID) ([]Process, error) {
 // dieWithParent has a process killed when the thread that forked it ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = unix.SIGKILL }
 
+// wakeWithoutParent has a process continued when the thread that forked it ends.
+func wakeWithoutParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = unix.SIGCONT }
+
 // Orphans returns the tree of all that descends from this program and was not
 // started by its Reaper: what a process that Attend started has left, when it has
 // ended. It has no command. Where the Reaper is Shared orphans go elsewhere, and
