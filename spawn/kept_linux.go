@@ -112,7 +112,7 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdi
 		return nil, c.startError(spec, err)
 	}
 	go k.attend(r, ours, decoder, mayStop)
-	return &Run{Tree: k, mechanism: Keeper}, nil
+	return &Run{Tree: k, mechanism: Keeper, lost: k.lost}, nil
 }
 
 // attend hears the keeper to its end, and sees to what one leaves that was killed.

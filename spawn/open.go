@@ -56,7 +56,7 @@ func (r *Run) KillAll() error {
 
 // Close ends the run as KillAll does, removes its own temporary directory, and
 // lets go of it. Where something survives, the run's keeper stays until that has
-// ended, and is not waited for. A run with LifetimeLeave is let go of and left as it is. Calls
+// ended. A run with LifetimeLeave is let go of and left as it is. Calls
 // after the first return what that did.
 func (r *Run) Close() error {
 	r.closing.Do(func() { r.closed = errors.Join(r.letGo(), removeTemp(r.temp), r.dismiss()) })
@@ -71,12 +71,35 @@ func (r *Run) letGo() error {
 	return err
 }
 
-// dismiss ends the waiting for the keeper of a run that Open made.
+// dismiss ends the waiting for the keeper of a run that Open made, once that has
+// ended.
 func (r *Run) dismiss() error {
-	if r.attendant == nil {
+	switch {
+	case r.attendant == nil:
 		return nil
+	case r.keeperStays():
+		go func() {
+			<-r.lost
+			r.attendant.Close()
+		}()
+		return nil
+	default:
+		return r.attendant.Close()
 	}
-	return r.attendant.Close()
+}
+
+// keeperStays reports whether a run that was closed has a keeper yet, which it
+// has where something survives.
+func (r *Run) keeperStays() bool {
+	if r.lost == nil {
+		return false
+	}
+	select {
+	case <-r.lost:
+		return false
+	default:
+		return true
+	}
 }
 
 // SurvivorsError says that something of a run lives on after it was killed.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"cage/internal/proc"
 )
 
 // opened is a run of its own whose output is read.
@@ -246,6 +248,43 @@ func TestStoppedKeeperGoesOn(t *testing.T) {
 	goneIn(t, o.Run)
 	if err := o.Close(); err != nil {
 		t.Errorf("closed with %v", err)
+	}
+}
+
+// unkillable is a run of which something survives.
+type unkillable struct{ Tree }
+
+func (unkillable) Kill(time.Duration) proc.Killed {
+	return proc.Killed{Survivors: []proc.Process{{ID: proc.ID{PID: 1}, Name: "survivor"}}}
+}
+
+// A keeper that stays with survivors is waited for when they have ended.
+func TestKeeperStaysWithSurvivors(t *testing.T) {
+	attendant, err := proc.NewBystander()
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed, types := pipe(t)
+	keeper, err := attendant.Attend(proc.Spec{Path: "/bin/cat", Args: []string{"cat"}, Files: []*os.File{typed}})
+	typed.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := make(chan struct{})
+	go func() {
+		<-keeper.Exited()
+		close(lost)
+	}()
+	run := Run{Tree: unkillable{}, attendant: attendant, lost: lost}
+	var survivors *SurvivorsError
+	if err := run.Close(); !errors.As(err, &survivors) || len(survivors.Survivors) != 1 {
+		t.Errorf("closed with %v", err)
+	}
+	types.Close()
+	select {
+	case <-lost:
+	case <-time.After(patience):
+		t.Error("nobody waits for it")
 	}
 }
 

@@ -139,10 +139,12 @@ type Run struct {
 	droppedEnv []string
 	// attendant waits for the keeper of a run that Open made.
 	attendant *proc.Reaper
-	closing   sync.Once
-	closed    error
-	pty       *PTY
-	temp      *tempdir.Dir
+	// lost is closed when the keeper has ended; nil where the run has none.
+	lost    <-chan struct{}
+	closing sync.Once
+	closed  error
+	pty     *PTY
+	temp    *tempdir.Dir
 }
 
 // Mechanism says how the run is held: Subreaper, Keeper or ProcessList.
