@@ -18,7 +18,7 @@ func (t Terminal) needsKeeper() bool { return t == NewPTY }
 // What the hidden stages are called in the process list, and what tells them
 // from an ordinary start of the program.
 const (
-	keeperName = "cage-keeper"
+	keeperName = proc.KeeperName
 	stageName  = "cage-stage"
 )
 

@@ -10,7 +10,8 @@ import (
 // killed: those that carry entry (NAME=value) in their environment, started
 // after the clock tick given, were adopted by pid 1 or by a service manager
 // below it, and are none of this program's ancestors. Processes whose
-// environment cannot be read belong to somebody else.
+// environment cannot be read belong to somebody else. A keeper whose program is
+// gone adopts too, and counts with what it has.
 //
 // Recorded are processes that the keeper had seen. They may have parents
 // elsewhere, and may have shed the entry if they were adopted or are children
@@ -24,8 +25,13 @@ func Strays(recorded []ID, entry string, after uint64) (strays, doubtful []Proce
 	above := ancestors(all)
 	counted := make(map[int]bool)
 	count := func(s stat) {
-		counted[s.pid] = true
-		strays = append(strays, s.process())
+		for !counted[s.pid] {
+			counted[s.pid] = true
+			strays = append(strays, s.process())
+			if holder := all[s.parent]; orphanedKeeper(all, holder) && !above[holder.pid] && holder.unchanged() {
+				s = holder
+			}
+		}
 	}
 	for pid, s := range all {
 		if above[pid] || s.start <= after || !s.live() || !adopter(all, s.parent) {
@@ -115,7 +121,18 @@ func adopter(all map[int]stat, pid int) bool {
 		return true
 	}
 	s := all[pid]
-	return s.parent == 1 && s.name == "systemd"
+	return s.parent == 1 && s.name == "systemd" || orphanedKeeper(all, s)
+}
+
+// KeeperName is the first argument of a process that holds a run for another one,
+// and adopts its orphans.
+const KeeperName = "cage-keeper"
+
+// orphanedKeeper reports whether a process is a keeper whose program is gone. It
+// would have ended its run by now if nobody had stopped it.
+func orphanedKeeper(all map[int]stat, s stat) bool {
+	args, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/cmdline")
+	return err == nil && bytes.HasPrefix(args, []byte(KeeperName+"\x00")) && adopter(all, s.parent)
 }
 
 // carries reports whether a process started with an entry in its environment.
