@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -124,7 +125,11 @@ func TestAttachedProgramIsFollowedAfterItsParentsHaveEnded(t *testing.T) {
 	}
 	ended()
 	eventually(t, "the exit is told", func() bool { return closed(p.Exited()) })
-	count(2) // the one in a session of its own, and what it started later
+	eventually(t, "only the one in a session of its own and what it started later are listed", func() bool {
+		processes, err := p.Processes()
+		return err == nil && len(processes) == 2 &&
+			slices.ContainsFunc(processes, func(p Process) bool { return p.Name == "sleep" })
+	})
 	if told := p.Terminate(); told != 2 {
 		t.Errorf("%d were told to end", told)
 	}
