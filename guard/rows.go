@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -178,7 +177,7 @@ func (g *Guard) explain(row *Row, sealed kept.Sealed) (takenBack bool) {
 // after something else git may have been the one: it writes what it comes back
 // to as whoever runs it, and that is part of the switch.
 func (row *Row) judged(tag int, state, baseline *gitrepo.State) Explained {
-	same := state != nil && baseline != nil && *state == *baseline
+	same := state != nil && baseline != nil && state.Same(*baseline)
 	cameBack := same && row.away
 	row.away = !same
 	switch {
@@ -216,7 +215,7 @@ func (g *Guard) gitState(p rules.Path, info safefile.Info, identity []byte) *git
 	if !g.inGit(p) || len(identity) == 0 {
 		return nil
 	}
-	return &gitrepo.State{Path: p.Rel, Blob: hex.EncodeToString(identity), Mode: gitMode(info)}
+	return gitrepo.StateOf(g.Git.ObjectFormat, p.Rel, identity, gitMode(info))
 }
 
 // baselineState returns what git would record for an entry of the baseline.
@@ -229,7 +228,7 @@ func (g *Guard) baselineState(p rules.Path) *gitrepo.State {
 	if e.State.Kind == safefile.Regular {
 		content, _ = g.Store.Get(e.State.Content)
 	}
-	return &gitrepo.State{Path: p.Rel, Blob: gitrepo.BlobID(g.Git.ObjectFormat, content), Mode: gitMode(e.State.Info)}
+	return gitrepo.StateOf(g.Git.ObjectFormat, p.Rel, gitrepo.Identify(g.Git.ObjectFormat, content), gitMode(e.State.Info))
 }
 
 // inGit reports whether git could record anything at p.

@@ -340,7 +340,7 @@ func (s *session) arm(startRefs gitrepo.Refs) {
 	options.GitDir = quarantineRoot(s.trees)
 	if s.repo != nil {
 		format := s.repo.ObjectFormat
-		options.Identify = func(size int64) hash.Hash { return gitrepo.NewBlob(format, size) }
+		options.Identify = func(size int64) hash.Hash { return gitrepo.NewIdentity(format, size) }
 	}
 	s.kept = kept.Open(options)
 	s.ledger = kept.NewLedger(options, kept.Index{Session: s.id, Command: s.commandName(), Started: s.started, Layout: s.layout})

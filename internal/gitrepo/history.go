@@ -90,8 +90,8 @@ func (s *search) stdin() []byte { return []byte(strings.Join(s.refs, "\n") + "\n
 func (s *search) dropUnknown(ctx context.Context) error {
 	var ask strings.Builder
 	for _, i := range s.open {
-		if blob := s.states[i].Blob; blob != "" {
-			ask.WriteString(blob + "\n")
+		for _, id := range s.states[i].ids() {
+			ask.WriteString(id + "\n")
 		}
 	}
 	if ask.Len() == 0 {
@@ -107,8 +107,8 @@ func (s *search) dropUnknown(ctx context.Context) error {
 		known[id] = kind == "blob"
 	}
 	s.open = slices.DeleteFunc(s.open, func(i int) bool {
-		blob := s.states[i].Blob
-		return blob != "" && !known[blob]
+		ids := s.states[i].ids()
+		return len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return known[id] })
 	})
 	return nil
 }

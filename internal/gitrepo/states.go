@@ -27,6 +27,9 @@ type State struct {
 	// Blob is the object id of the content, or of a link's target; it is empty
 	// where nothing stands at the path.
 	Blob string
+	// Text is the object id of what git stores of it if it wrote it with other
+	// line ends; empty where it has none of those.
+	Text string
 	// Mode is the mode git would record; 0 means any.
 	Mode uint32
 }
@@ -268,7 +271,7 @@ func (r records) hold(state State) bool {
 
 // is reports whether a record says the same as a state that is not absence.
 func (s State) is(r record) bool {
-	return r.oid == s.Blob && (s.Mode == 0 || s.Mode == r.mode)
+	return (r.oid == s.Blob || r.oid == s.Text) && (s.Mode == 0 || s.Mode == r.mode)
 }
 
 // askable reports whether git can be asked about a path: a relative one whose
