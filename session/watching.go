@@ -156,10 +156,14 @@ func (s *session) refreshInterval() time.Duration {
 // firstJournalled is journalled for the first time: what descends from a command
 // is too young to be listed.
 func (s *session) firstJournalled(last *census) ([]proc.Process, error) {
-	if s.run != nil {
-		return []proc.Process{{ID: s.run.Command()}}, nil
+	if s.run == nil {
+		return s.journalled(last)
 	}
-	return s.journalled(last)
+	command := s.run.Command()
+	if command == (proc.ID{}) { // it died before anybody knew it
+		return nil, nil
+	}
+	return []proc.Process{{ID: command}}, nil
 }
 
 // journalled lists the processes that a recovery is to end. A watch did not

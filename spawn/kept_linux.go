@@ -100,18 +100,23 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdi
 	// A keeper is of use only while it runs, and its command can stop it, having
 	// the same user.
 	mayStop := keepAwake(process.Stopped(), process.ID())
-	err = k.begin(decoder, c.Confine, request{
+	mayRun, err := k.begin(decoder, c.Confine, request{
 		Path: spec.Path, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Place: spec.Place, Descriptors: c.Descriptors, Setup: c.setup(),
 		Confined: c.Confine != nil, Outlives: spec.Outlives, Temp: tempOf(temp),
 	})
 	if err != nil {
 		// Without its orders the keeper ends.
 		ours.Close()
-		<-process.Exited()
+		exit := <-process.Exited()
 		mayStop()
-		return nil, c.startError(spec, err)
+		if !mayRun || exit.Signal == 0 {
+			return nil, c.startError(spec, err)
+		}
+		k.dieWithKeeper()
+		go k.settle(r, false)
+	} else {
+		go k.attend(r, ours, decoder, mayStop)
 	}
-	go k.attend(r, ours, decoder, mayStop)
 	return &Run{Tree: k, mechanism: Keeper, lost: k.lost}, nil
 }
 
@@ -121,6 +126,11 @@ func (k *kept) attend(r *proc.Reaper, ours *os.File, decoder *gob.Decoder, maySt
 	ours.Close()
 	<-k.keeper.Exited()
 	mayStop()
+	k.settle(r, ended)
+}
+
+// settle comes when the keeper is gone, and says whether the run was by then.
+func (k *kept) settle(r *proc.Reaper, ended bool) {
 	if !ended && !k.leaving.Load() {
 		k.orphans, _ = r.Orphans() // fails where they have gone elsewhere
 	}
@@ -134,29 +144,31 @@ func (k *kept) attend(r *proc.Reaper, ours *os.File, decoder *gob.Decoder, maySt
 	}
 }
 
-// begin asks for the command, confines it and waits until it runs.
-func (k *kept) begin(decoder *gob.Decoder, confine Confine, what request) error {
+// begin asks for the command, confines it and waits until it runs. Where it fails,
+// mayRun says that the keeper said nothing more when the command may have run.
+func (k *kept) begin(decoder *gob.Decoder, confine Confine, what request) (mayRun bool, err error) {
 	if err := k.orders.send(what); err != nil {
-		return fmt.Errorf("asking the keeper for the command: %w", err)
+		return false, fmt.Errorf("asking the keeper for the command: %w", err)
 	}
 	first, err := hear(decoder)
 	if err == nil && first.Event == holding {
+		k.command = first.Command
 		if err := k.answer(decoder, first.Command, confine); err != nil {
-			return err
+			return false, err
 		}
 		first, err = hear(decoder)
 	}
 	if err != nil {
-		return err
+		return true, err
 	}
 	if first.Event == started {
 		k.command = first.Command
-		return nil
+		return true, nil
 	}
 	if err = first.err(what.Path); first.Errno == 0 && !first.NeverStarted {
 		err = fmt.Errorf("the keeper refuses: %w", err)
 	}
-	return err
+	return false, err
 }
 
 func hear(decoder *gob.Decoder) (notice, error) {
@@ -192,11 +204,16 @@ func (k *kept) listen(decoder *gob.Decoder) (ended bool) {
 		}
 	}
 	if running && !k.leaving.Load() {
-		// Nobody holds it any more. Most die with their keeper by themselves.
-		_ = k.command.Signal(unix.SIGKILL)
-		k.exited <- proc.Exit{Signal: unix.SIGKILL}
+		k.dieWithKeeper()
 	}
 	return ended
+}
+
+// dieWithKeeper ends a command that nobody holds any more. Most die with their
+// keeper by themselves.
+func (k *kept) dieWithKeeper() {
+	_ = k.command.Signal(unix.SIGKILL)
+	k.exited <- proc.Exit{Signal: unix.SIGKILL}
 }
 
 // tellStopped replaces what nobody has taken yet.

@@ -288,6 +288,22 @@ func TestKeeperStaysWithSurvivors(t *testing.T) {
 	}
 }
 
+// A command may kill its keeper before that has told of it. It has run all the
+// same, and what it started may live.
+func TestKeeperIsKilledBeforeItTells(t *testing.T) {
+	for range 20 {
+		o := openRun(t, script(`kill -KILL $PPID; exec sleep 1000`))
+		if exit := exitOf(t, o.Run); exit.Signal != unix.SIGKILL {
+			t.Errorf("it ended by %v", exit)
+		}
+		var survivors *SurvivorsError
+		if err := o.Close(); !errors.As(err, &survivors) {
+			t.Errorf("closed with %v", err)
+		}
+		o.rest(t) // the command has died
+	}
+}
+
 func TestRunWithoutKeeperIsInDoubt(t *testing.T) {
 	o := openRun(t, script(`echo $PPID; exec sleep 1000`))
 	keeper := o.line(t)

@@ -107,7 +107,8 @@ type Command struct {
 
 // Tree is a command with everything that descends from it.
 type Tree interface {
-	// Command identifies the command itself.
+	// Command identifies the command itself. It is the zero ID where the run's keeper
+	// was killed before it could tell: the command may have run then.
 	Command() proc.ID
 	// Exited delivers, once, how the command ended. What it started may live on.
 	Exited() <-chan proc.Exit
