@@ -3,8 +3,8 @@ package proc
 import (
 	"errors"
 	"os"
-	"runtime"
 	"slices"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -104,14 +104,15 @@ func TestAttachedProgramIsFollowedAfterItsParentsHaveEnded(t *testing.T) {
 	if err := unix.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Open for both, so that no reader ever sees its end.
+	// Open for both, so that no reader ever sees its end: who waits for what has
+	// ended goes on to wait.
 	fifo, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer fifo.Close()
 	t.Setenv("FIFO", name)
-	p, ended := attach(t, `sh -c 'setsid sh -c "read x <\$FIFO; sleep 1000; :" & read x <$FIFO' & read x <$FIFO`)
+	p, ended := attach(t, `sh -c 'setsid sh -c "read x <\$FIFO; sleep 1000; read x <\$FIFO" & read x <$FIFO' & read x <$FIFO`)
 	count := func(n int) {
 		t.Helper()
 		eventually(t, "the listing is as long as that", func() bool {
