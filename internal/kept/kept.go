@@ -178,8 +178,8 @@ func (k *Keeper) Forget(s Sealed) {
 	k.rouse()
 }
 
-// Finish seals everything that is left, now that the run is over, and removes the quarantine if it is empty. The last versions are there to
-// Take afterwards.
+// Finish seals everything that is left, now that the run is over, and removes
+// the quarantine if it is empty. The last versions are there to Take afterwards.
 func (k *Keeper) Finish() {
 	k.mu.Lock()
 	k.closing = true

@@ -3,8 +3,8 @@ package proc
 import (
 	"errors"
 	"os"
-	"slices"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
