@@ -213,7 +213,10 @@ func (p *program) Kill(patience time.Duration) Killed {
 	var result Killed
 	hit := make(map[ID]bool)
 	for progress := time.Now(); ; {
-		processes, err := freeze(p.Processes)
+		processes, err := p.Processes()
+		if err == nil {
+			processes, err = freeze(processes, p.Processes)
+		}
 		if err == nil && len(processes) == 0 {
 			p.setGone()
 			result.Proved = true

@@ -109,15 +109,18 @@ const (
 	longPause  = 50 * time.Millisecond
 )
 
+// few is how many processes are killed at once. More of them are stopped before:
+// they may be a fork bomb, in which the dead make room for others where a limit
+// holds them back, and the stopped do not.
+const few = 32
+
 // Kill sends SIGKILL to every process of the tree, over and over until nothing
-// is left. A tree that goes on growing is stopped before: dead processes make
-// room for others where a limit holds them back, stopped ones do not. What
-// refuses to die, because it belongs to another user or sleeps uninterruptibly,
-// is given up when nothing else has been found for as long as patience.
+// is left. What refuses to die, because it belongs to another user or sleeps
+// uninterruptibly, is given up when nothing else has been found for as long as
+// patience.
 func (t *Tree) Kill(patience time.Duration) Killed {
 	var result Killed
 	hit := make(map[ID]bool)
-	list := t.Processes
 	pause, progress := shortPause, time.Now()
 	for {
 		t.reaper.reap()
@@ -125,7 +128,10 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 			result.Proved = true
 			return result
 		}
-		processes, err := list()
+		processes, err := t.Processes()
+		if len(processes) > few {
+			processes, err = freeze(processes, t.Processes)
+		}
 		taken, fresh := killEach(processes, hit)
 		result.Count += len(taken)
 		result.Untold += t.untold(taken)
@@ -137,9 +143,6 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 			return result
 		default:
 			pause = min(2*pause, longPause)
-		}
-		if grown := fresh && result.Count > len(taken); grown {
-			list = func() ([]Process, error) { return freeze(t.Processes) }
 		}
 		if err != nil {
 			pause = longPause
@@ -154,15 +157,12 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 // freezeRounds bounds how often a tree is listed to stop who is new in it.
 const freezeRounds = 100
 
-// freeze lists processes, stopped as far as that can be: one that is makes no
-// children, and those that it has keep their parent. It stops until a listing
-// shows nobody new.
-func freeze(list func() ([]Process, error)) (processes []Process, err error) {
+// freeze stops processes, and whom a listing shows beside them, until one shows
+// nobody new. It returns the last listing that there was. One that is stopped makes no children, and those
+// that it has keep their parent.
+func freeze(processes []Process, list func() ([]Process, error)) ([]Process, error) {
 	stopped := make(map[ID]bool)
 	for range freezeRounds {
-		if processes, err = list(); err != nil {
-			return nil, err
-		}
 		news := false
 		for _, one := range processes {
 			if !stopped[one.ID] && one.Signal(unix.SIGSTOP) == nil {
@@ -172,6 +172,11 @@ func freeze(list func() ([]Process, error)) (processes []Process, err error) {
 		if !news {
 			break
 		}
+		now, err := list()
+		if err != nil {
+			return processes, err
+		}
+		processes = now
 	}
 	return processes, nil
 }

@@ -66,7 +66,11 @@ func TestTreeIsFrozen(t *testing.T) {
 	g := plant(t, `i=0; while [ $i -lt 8 ]; do i=$((i+1)); setsid sh -c 'j=0; while [ $j -lt 20000 ]; do j=$((j+1)); : & done' & done
 		echo ready; exec sleep 1000`)
 	g.line(t)
-	if frozen, err := freeze(g.tree.Processes); err != nil || len(frozen) == 0 {
+	processes, err := g.tree.Processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if frozen, err := freeze(processes, g.tree.Processes); err != nil || len(frozen) == 0 {
 		t.Fatalf("frozen are %v, %v", frozen, err)
 	}
 	eventually(t, "all that live are stopped", func() bool {
