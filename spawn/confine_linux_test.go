@@ -93,7 +93,7 @@ func TestHeldGoesThrough(t *testing.T) {
 				}
 			}
 			return Confinement{}, nil
-		}}, `echo $(cut -d' ' -f1,19 /proc/$$/stat) $(ls /proc/$$/fd) $(readlink /proc/$$/fd/2) "$WAY"`)
+		}}, `echo $(cut -d' ' -f1,19 /proc/$$/stat) $(ls /proc/self/fd) $(readlink /proc/$$/fd/2) "$WAY"`)
 		stderr, err := os.Readlink("/proc/self/fd/2")
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestHeldGoesThrough(t *testing.T) {
 			t.Fatal(err)
 		}
 		nice := min(20-inverse+6, 19)
-		// The shell reads what ls says by its descriptor 3.
+		// Descriptor 3 is that by which ls reads the directory.
 		if got, want := g.line(t), fmt.Sprintf("%d %d 0 1 2 3 %s", g.Command().PID, nice, stderr); got != want {
 			t.Errorf("process, niceness, descriptors, standard error and variable are %q, want %q", got, want)
 		}
