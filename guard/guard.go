@@ -84,7 +84,10 @@ type Guard struct {
 	watched     watch.Status
 	moved       bool
 	denied      []rules.Path
-	exiting     bool
+	// exiting says that the last comparison has begun, and over that it is done:
+	// what changes now is none of the run's, and undoes no verdict.
+	exiting bool
+	over    bool
 
 	requests chan func()
 	stopped  chan struct{}
@@ -242,8 +245,9 @@ func (g *Guard) work(ctx context.Context) {
 		g.dirty.add(p)
 	}
 	for range g.dirty.len() {
-		p := g.dirty.take()
-		g.judge(ctx, p)
+		if p := g.dirty.take(); !g.over {
+			g.judge(ctx, p)
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ func (g *Guard) sweep(ctx context.Context) {
 	if !settled {
 		g.noteUnsettled(ctx, g.compareAll(ctx, everything).dirty)
 	}
+	g.over = true
 	g.noteWatch()
 }
 

@@ -40,6 +40,13 @@ func TestUnsettledIsNotBack(t *testing.T) {
 		r.fights(t, p)
 		r.sweep(t.Context())
 		r.wantRows(t, row{".env", RevertFailed, "", sweeps})
+		// A hint that comes later changes nothing about that.
+		r.dirty.add(p)
+		r.work(t.Context())
+		if r.dirty.len() > 0 {
+			t.Error("the path is still to be judged")
+		}
+		r.wantRows(t, row{".env", RevertFailed, "", sweeps})
 		if got := r.Rows()[0]; got.Code != "EBUSY" || got.Kind != Modified {
 			t.Errorf("the row is %+v", got)
 		}
