@@ -131,10 +131,11 @@ func (c *configCheck) learn(v configVerdict, now time.Time) {
 
 // candidate returns git's config where it may be git that rewrote it.
 func (g *Guard) candidate(e *snapshot.Entry, sight snapshot.Sight) (config, bool) {
-	if e.Path != rules.GitConfig() || g.Git == nil || sight.Err != nil || !rewritten(e, sight) {
+	if e.Path != rules.GitConfig() || g.Git == nil || sight.Err != nil {
 		return config{}, false
 	}
-	return g.read(e.Path)
+	now, ok := g.read(e.Path)
+	return now, ok && rewritten(e.State, now.state)
 }
 
 // harmless asks the same where nothing is restored and time does not matter.
@@ -157,9 +158,9 @@ func (g *Guard) askGit(ctx context.Context) {
 // rewritten reports whether somebody wrote a file as git does: into a new one
 // with the old one's mode, which then takes its name. The new one has the owner
 // and attributes of whoever runs git. Where they changed alone, nobody did.
-func rewritten(e *snapshot.Entry, sight snapshot.Sight) bool {
-	s := sight.State
-	return s.Kind == safefile.Regular && s.Perm == e.State.Perm && (s.MTime != e.State.MTime || sameDress(s, e.State))
+func rewritten(before, now snapshot.State) bool {
+	written := now.Digest != before.Digest || now.Inode != before.Inode
+	return now.Kind == safefile.Regular && now.Perm == before.Perm && (written || sameDress(now, before))
 }
 
 // sameDress reports whether two states have the same owner and attributes.

@@ -206,11 +206,17 @@ func (s *Staged) dress() error {
 	return s.setAttrs()
 }
 
-// Dress gives the file the node's owner, mode and attributes, and returns those
-// that the system refused to set.
+// Dress gives the file, which has the node's mode, its owner and attributes, and
+// returns those that the system refused to set.
 func (f *File) Dress(node Node) ([]UnsetAttr, error) {
 	s := Staged{node: node, fd: f.fd}
-	err := s.dress()
+	err := s.own()
+	if err == nil && len(s.Unset) == 0 {
+		err = unix.Fchmod(s.fd, node.Perm) // a chown clears setuid and setgid
+	}
+	if err == nil {
+		err = s.setAttrs()
+	}
 	return s.Unset, f.fail("dress", err)
 }
 

@@ -532,3 +532,30 @@ func TestWithoutUnnamedFiles(t *testing.T) {
 	s.holds("stage/"+displaced, "old")
 	s.holds("stage/kept", "kept")
 }
+
+// Promise: of somebody else's file everything that cannot be set is named, and
+// none of it is an error.
+func TestDressOfSomebodyElses(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may set everything")
+	}
+	root, err := OpenRoot("/etc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	dir, err := root.Dir("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	file, info, err := dir.Open("passwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unset, err := file.Dress(Node{Perm: info.Perm, UID: info.UID + 1, GID: info.GID})
+	if err != nil || len(unset) == 0 || unset[0].Name != OwnerAttr {
+		t.Errorf("unset are %v, %v", unset, err)
+	}
+}
