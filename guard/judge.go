@@ -208,12 +208,10 @@ func (g *Guard) fail(row *Row, err error) {
 
 // judgeNew judges a path that the baseline does not have.
 func (g *Guard) judgeNew(p rules.Path) {
-	verdict, covered := g.Plan.Classify(p)
+	verdict, covered := g.Plan.ClassifyRecorded(p)
 	present := g.present
-	if !covered {
-		// What a rule names by its path would come to exist through a link.
-		verdict, covered = g.Plan.Leading(p)
-		present = g.Trees.IsLink
+	if own, _ := g.Plan.Classify(p); own.Mode != rules.Revert {
+		present = g.Trees.IsLink // what a rule names below would come to exist through it
 	}
 	if !covered || verdict.Mode != rules.Revert || !g.Restores {
 		g.settling.over(p)

@@ -231,7 +231,11 @@ func (g *Guard) findNew(found *findings, look *snapshot.Looker, last bool) {
 		if _, known := g.Manifest.Entry(p); known || g.tends(p) {
 			continue
 		}
-		v, covered := g.Plan.ClassifyRecorded(p)
+		classify := g.Plan.Classify
+		if g.Trees.IsLink(p) {
+			classify = g.Plan.ClassifyRecorded
+		}
+		v, covered := classify(p)
 		switch {
 		case !covered:
 		case v.Mode == rules.Revert && g.Restores:

@@ -48,7 +48,7 @@ func (g *Guard) noteUnsettled(ctx context.Context, changed []rules.Path) {
 		if g.isAside(p) {
 			continue
 		}
-		verdict, _ := g.Plan.Classify(p)
+		verdict, _ := g.Plan.ClassifyRecorded(p)
 		baseline, kind := g.baselineOf(p), Added
 		if baseline.Kind != safefile.None {
 			kind = Modified

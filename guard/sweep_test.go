@@ -67,4 +67,16 @@ func TestUnsettledIsNotBack(t *testing.T) {
 		r.sweep(t.Context())
 		r.wantRows(t, row{".env", Reverted, "", 1})
 	})
+	t.Run("a link on the way", func(t *testing.T) {
+		r := newRig(t)
+		p := rules.Path{Rel: ".github"}
+		if err := os.Symlink("elsewhere", r.abs(p)); err != nil {
+			t.Fatal(err)
+		}
+		r.noteUnsettled(t.Context(), []rules.Path{p})
+		r.wantRows(t, row{".github", RevertFailed, "", 0})
+		if got := r.Rows()[0]; got.Verdict.Rule != rules.CIConfig || got.Verdict.Mode != rules.Revert {
+			t.Errorf("the row is %+v", got)
+		}
+	})
 }
