@@ -642,34 +642,41 @@ func isActive(err error) bool {
 }
 
 // TestJoinedByWayOfLinks has files that joined by way of directories' links. One
-// that the journal's own links do not lead to is left out.
+// that the journal's own links do not lead to is left out while it is as it was.
 func TestJoinedByWayOfLinks(t *testing.T) {
 	s := newScene(t)
 	s.must(os.Mkdir(filepath.Join(s.root, "dir"), 0o755))
-	for _, name := range []string{"inner", "file", "absolute"} {
+	for _, name := range []string{"inner", "file", "absolute", "beyond"} {
 		s.must(os.WriteFile(filepath.Join(s.root, "dir", name), []byte(name), 0o640))
 	}
 	for link, target := range map[string]string{
-		"way": "./config/../dir", ".env.way": "way/inner", "lead": "dir",
-		".env.absolute": filepath.Join(s.root, "dir/absolute"),
+		"way": "./config/../dir", ".env.way": "way/inner", "lead": "../root/dir", "../outside": s.root,
+		".env.absolute": filepath.Join(s.root, "dir/absolute"), ".env.beyond": "../outside/dir/beyond",
 	} {
 		s.must(os.Symlink(target, filepath.Join(s.root, link)))
 	}
 	r := s.write()
 	_, left, err := s.acquire()
 	s.must(err)
+	// What stands there now leads nobody.
+	s.must(os.Remove(filepath.Join(s.root, ".env.absolute")))
+	s.must(os.Symlink("dir/beyond", filepath.Join(s.root, ".env.absolute")))
 	plan, manifest, err := left.Build(s.layout, nil)
 	s.must(err)
 	for path, rule := range map[string]rules.Rule{
-		"way": rules.Secrets, "dir/inner": rules.Secrets, "lead": rules.Protect, "dir/file": rules.Protect,
+		"way": rules.Secrets, "dir/inner": rules.Secrets, "lead": rules.Protect, "dir/file": rules.Protect, "dir/absolute": rules.Secrets,
 	} {
 		if v, ok := plan.Classify(rules.Path{Rel: path}); !ok || v.Rule != rule {
 			t.Errorf("%s is %+v", path, v)
 		}
 	}
-	want := slices.DeleteFunc(slices.Clone(r.Manifest.Paths()), func(p rules.Path) bool { return p.Rel == "dir/absolute" })
-	if len(want) == r.Manifest.Len() || !slices.Equal(manifest.Paths(), want) {
+	want := slices.DeleteFunc(slices.Clone(r.Manifest.Paths()), func(p rules.Path) bool { return p.Rel == "dir/beyond" || p.Anchor == rules.Outside })
+	if len(want) != r.Manifest.Len()-2 || !slices.Equal(manifest.Paths(), want) {
 		t.Errorf("paths %v, want %v", manifest.Paths(), want)
+	}
+	s.must(os.WriteFile(filepath.Join(s.root, "dir/beyond"), []byte("evil"), 0o640))
+	if _, _, err := left.Build(s.layout, nil); !corrupt(err) || !strings.Contains(err.Error(), `"dir/beyond"`) {
+		t.Errorf("%v", err)
 	}
 }
 

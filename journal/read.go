@@ -7,11 +7,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
+	"cage/internal/physical"
 	"cage/internal/proc"
 	"cage/internal/record"
 	"cage/internal/safefile"
@@ -340,8 +341,9 @@ type Interrupted struct {
 // Build makes the session's plan and baseline again, for the directories as
 // they stand now, without those of anchors that the layout does not have. What
 // another session guards now is left to it. An entry that no rule of the session
-// matches is refused, unless it is said to have joined, and then left out: a
-// journal can only name what its session protected.
+// matches is refused: a journal can only name what its session protected. One
+// that is said to have joined is left out where the journal's links do not say
+// by what rule, and refused if it is not as it was: nobody may take it for whole.
 func (i *Interrupted) Build(layout rules.Layout, elsewhere []rules.Anchor) (*rules.Plan, *snapshot.Manifest, error) {
 	if err := i.stands(layout); err != nil {
 		return nil, nil, err
@@ -363,22 +365,51 @@ func (i *Interrupted) Build(layout rules.Layout, elsewhere []rules.Anchor) (*rul
 	if plan, err = plan.Settle(paths); err != nil {
 		return nil, nil, i.corrupt("its rules are not valid: %v", err)
 	}
-	plan = plan.With(i.linked(plan))
+	linked := i.linked(layout, plan, paths)
+	plan = plan.With(linked)
+	leads := func(p rules.Path) bool {
+		return slices.ContainsFunc(linked, func(to rules.Joined) bool { return to.Path == p })
+	}
 	manifest := snapshot.NewManifest(i.directories)
+	var unlinked []rules.Path
 	for _, p := range paths {
 		verdict, ok := plan.Classify(p)
 		switch {
-		case ok:
-		case slices.Contains(i.rules.joined, p):
+		case verdict.Mode != rules.Revert && i.joins(p) && !leads(p):
+			unlinked = append(unlinked, p)
 			continue
-		default:
+		case !ok:
 			return nil, nil, i.corrupt("no rule of its session matches %q", p.Rel)
 		}
 		e := *i.entries[p]
 		e.Verdict = verdict
 		manifest.Add(&e)
 	}
+	if err := i.unchanged(layout, unlinked); err != nil {
+		return nil, nil, err
+	}
 	return plan, manifest, nil
+}
+
+// unchanged refuses entries that are not as they were. Without the session's
+// hooks folder nothing is known yet of those that its links lead to.
+func (i *Interrupted) unchanged(layout rules.Layout, paths []rules.Path) error {
+	if len(paths) == 0 || i.Has(rules.HooksDir) && !i.HasHooks(layout) {
+		return nil
+	}
+	trees, err := snapshot.OpenTrees(layout)
+	if err != nil {
+		return err
+	}
+	defer trees.Close()
+	look := snapshot.NewLooker(trees, i.Store, 0)
+	defer look.Forget()
+	for _, p := range paths {
+		if !look.Compare(i.entries[p]).Same {
+			return i.corrupt("%q has changed, and no link in it leads there", p.Rel)
+		}
+	}
+	return nil
 }
 
 // stands refuses other directories than the session's. The hooks folder may be
@@ -426,23 +457,29 @@ func (i *Interrupted) corrupt(format string, args ...any) error {
 	return &CorruptError{Folder: i.folder, Reason: fmt.Sprintf(format, args...)}
 }
 
-// linked returns the paths that joined the rules, as far as the journal's own
-// links lead to them, or lead from them to what a rule names. What is reached in
-// another way is left alone.
-func (i *Interrupted) linked(plan *rules.Plan) []rules.Joined {
+// joins reports whether the session said of a path that it joined its rules.
+func (i *Interrupted) joins(p rules.Path) bool { return slices.Contains(i.rules.joined, p) }
+
+// linked returns those of the paths that joined the rules, as far as the
+// journal's own links lead to them, or lead from them to what a rule names.
+func (i *Interrupted) linked(layout rules.Layout, plan *rules.Plan, paths []rules.Path) []rules.Joined {
 	var list []rules.Joined
 	join := func(p rules.Path, verdict rules.Verdict) {
-		if slices.Contains(i.rules.joined, p) {
+		if i.joins(p) {
 			list = append(list, rules.Joined{Path: p, Verdict: verdict})
 		}
 	}
 	follow := func(place rules.Path, verdict rules.Verdict) {
-		for _, step := range i.way(place) {
-			join(step, verdict)
+		end, links, err := physical.WayBy(layout.Abs(place), func(name string) (string, error) { return i.readlink(layout.Locate(name)) })
+		if err != nil {
+			return // leads nowhere
+		}
+		for _, step := range append(links, end) {
+			join(layout.Locate(step), verdict)
 		}
 	}
-	for p, e := range i.entries {
-		if e.State.Kind != safefile.Symlink {
+	for _, p := range paths {
+		if _, err := i.readlink(p); err != nil {
 			continue
 		}
 		if verdict, ok := plan.Classify(p); ok {
@@ -460,35 +497,11 @@ func (i *Interrupted) linked(plan *rules.Plan) []rules.Joined {
 	return list
 }
 
-// maxLinks is the kernel's limit for symlinks in one resolution
-// (path_resolution(7)).
-const maxLinks = 40
-
-// way returns the journal's links on the way to a place, and where they lead.
-func (i *Interrupted) way(place rules.Path) []rules.Path {
-	var steps []rules.Path
-	at, rest := rules.Path{Anchor: place.Anchor}, place.Rel
-	for rest != "" {
-		var name string
-		name, rest, _ = strings.Cut(rest, "/")
-		switch {
-		case name == "" || name == ".":
-			continue
-		case name == ".." && at.Rel == "":
-			return steps // leaves the anchor
-		case name == "..":
-			at = at.Dir()
-			continue
-		}
-		at = at.Join(name)
-		e, known := i.entries[at]
-		if !known || e.State.Kind != safefile.Symlink {
-			continue
-		}
-		if steps = append(steps, at); path.IsAbs(e.State.Link) || len(steps) > maxLinks {
-			return steps
-		}
-		at, rest = at.Dir(), e.State.Link+"/"+rest
+// readlink says where a link led, and of everything else that it is none, like
+// readlink(2).
+func (i *Interrupted) readlink(p rules.Path) (string, error) {
+	if e, known := i.entries[p]; known && e.State.Kind == safefile.Symlink {
+		return e.State.Link, nil
 	}
-	return append(steps, at)
+	return "", syscall.EINVAL
 }

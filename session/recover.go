@@ -295,13 +295,17 @@ func (r *recovery) restore(ctx context.Context) ([]guard.Row, error) {
 	if err := s.survey(ctx); err != nil {
 		return nil, err
 	}
-	more, err := r.restoreHooks(ctx)
+	more, err := r.restoreHooks(ctx, rows)
 	return append(rows, more...), err
 }
 
-// restoreHooks does the same for a hooks folder outside.
-func (r *recovery) restoreHooks(ctx context.Context) ([]guard.Row, error) {
+// restoreHooks does the same for a hooks folder outside, and for what its links
+// lead to. It returns the rows of paths that have none before.
+func (r *recovery) restoreHooks(ctx context.Context, before []guard.Row) ([]guard.Row, error) {
 	s := r.session
+	known := func(row guard.Row) bool {
+		return slices.ContainsFunc(before, func(b guard.Row) bool { return b.Path == row.Path })
+	}
 	switch {
 	case !r.left.Has(rules.HooksDir):
 		return nil, nil
@@ -315,12 +319,12 @@ func (r *recovery) restoreHooks(ctx context.Context) ([]guard.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := r.refuseLate(slices.DeleteFunc(rows, func(row guard.Row) bool { return !inHooksDir(row) })); err != nil {
+		if err := r.refuseLate(slices.DeleteFunc(rows, known)); err != nil {
 			return nil, err
 		}
 	}
 	rows, err := r.sweep(ctx, s.layout, true)
-	return slices.DeleteFunc(rows, func(row guard.Row) bool { return !inHooksDir(row) }), err
+	return slices.DeleteFunc(rows, known), err
 }
 
 // sweep compares everything with the session's baseline and, if asked, restores

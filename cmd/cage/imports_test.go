@@ -34,7 +34,7 @@ var houseImports = map[string][]string{
 	"restore":  {"rules", "snapshot", "internal/safefile"},
 	"snapshot": {"rules", "internal/physical", "internal/safefile"},
 	"rules":    {},
-	"journal":  {"rules", "snapshot", "internal/record", "internal/safefile", "internal/proc"},
+	"journal":  {"rules", "snapshot", "internal/physical", "internal/record", "internal/safefile", "internal/proc"},
 	"halt":     {"internal/proc"},
 	"spawn":    {"internal/proc", "internal/tempdir"},
 	"scope":    {"internal/proc", "internal/program"},

@@ -28,6 +28,12 @@ func Path(path string) (string, error) {
 // Way returns besides the symlinks that stand on the way to a path, each under
 // its own physical name.
 func Way(path string) (physical string, links []string, err error) {
+	return WayBy(path, os.Readlink)
+}
+
+// WayBy is Way with symlinks as readlink knows them, which answers like
+// os.Readlink.
+func WayBy(path string, readlink func(name string) (string, error)) (physical string, links []string, err error) {
 	if !filepath.IsAbs(path) {
 		return "", nil, fmt.Errorf("resolve %q: not an absolute path", path)
 	}
@@ -44,7 +50,7 @@ func Way(path string) (physical string, links []string, err error) {
 			continue
 		}
 		next := filepath.Join(physical, name)
-		target, err := os.Readlink(next)
+		target, err := readlink(next)
 		switch {
 		case err == nil:
 			if links = append(links, next); len(links) > maxLinks {
