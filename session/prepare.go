@@ -248,10 +248,13 @@ func (s *session) followLinks(paths []rules.Path) []rules.Path {
 			s.warnings = append(s.warnings, linkNotice(s.layout, joined))
 		}
 	}
-	for _, astray := range links.Astray {
+	s.astray = links.Astray
+	for _, astray := range s.astray[:min(len(s.astray), mostNamed)] {
 		s.warnings = append(s.warnings, astrayNotice(s.layout, astray))
 	}
-	s.astray = links.Astray
+	if rest := len(s.astray) - mostNamed; rest > 0 {
+		s.warnings = append(s.warnings, fmt.Sprintf("%d more are links, or lie behind one, and lead to what is not protected; the report names them under limits", rest))
+	}
 	for _, link := range s.hooksWay {
 		s.warnings = append(s.warnings, "git finds its hooks by way of "+named(s.layout, link)+", a link outside the root: a change there is reported, not undone")
 		verdict := rules.Verdict{Rule: rules.GitControl, Source: rules.Builtin, Mode: rules.Revert}
@@ -286,17 +289,16 @@ func (s *session) skip(denied []rules.Path) error {
 	return nil
 }
 
-// mostSkipsNamed is how many directories that are left out are warned of one by
-// one.
-const mostSkipsNamed = 5
+// mostNamed is how many of what is not protected are warned of one by one.
+const mostNamed = 5
 
 // skipWarnings say aloud what was left out.
 func (s *session) skipWarnings() []string {
 	var warnings []string
-	for _, dir := range s.skipped[:min(len(s.skipped), mostSkipsNamed)] {
+	for _, dir := range s.skipped[:min(len(s.skipped), mostNamed)] {
 		warnings = append(warnings, "cannot enter "+named(s.layout, dir)+": what it holds is not protected in this run")
 	}
-	if rest := len(s.skipped) - mostSkipsNamed; rest > 0 {
+	if rest := len(s.skipped) - mostNamed; rest > 0 {
 		warnings = append(warnings, fmt.Sprintf("cannot enter %d more; the report names them under limits", rest))
 	}
 	return warnings
