@@ -1,10 +1,14 @@
 package guard
 
 import (
+	"path/filepath"
+	"slices"
+	"syscall"
 	"time"
 
 	"cage/internal/safefile"
 	"cage/rules"
+	"cage/snapshot"
 )
 
 // judgeDirectory judges a directory of a protected tree that the baseline
@@ -81,6 +85,47 @@ func (g *Guard) noteReset(p rules.Path, verdict rules.Verdict, err error) {
 		Path: p, Verdict: verdict, Kind: Modified, Outcome: Reverted,
 		At: time.Now(), Live: !g.exiting, Directory: true,
 	})
+}
+
+// standsIn reports whether what was seen in the place of a link is a directory
+// that stays until the sweep: git makes one when it switches to a branch that has
+// it there, and would fail, or write through the link, if that came back
+// meanwhile. The places that rules name below are judged for themselves. Once the
+// link was away for longer than a new name may be there, that is noted.
+func (g *Guard) standsIn(e *snapshot.Entry, sight snapshot.Sight) bool {
+	if g.exiting || sight.Err != nil || sight.State.Kind != safefile.Directory || !g.leadsAway(e) {
+		return false
+	}
+	known := g.rows[e.Path]
+	noted := known != nil && known.Outcome == RevertFailed
+	if !noted && g.settling.hold(e.Path, appeared, time.Now(), crowd()) {
+		return true
+	}
+	g.settling.over(e.Path)
+	if !noted {
+		row := g.row(e.Path, e.Verdict, Modified)
+		row.Before = e.State.Digest
+		g.fail(row, syscall.EISDIR)
+	}
+	return true
+}
+
+// leadsAway reports whether e is a link on the way to places that rules name,
+// and leads away from all that is protected: while a directory stands there,
+// nothing of that is missing. Of a link that is absolute or goes back on itself
+// only the system can tell.
+func (g *Guard) leadsAway(e *snapshot.Entry) bool {
+	link := e.State.Link
+	if e.State.Kind != safefile.Symlink || filepath.IsAbs(link) || filepath.Clean(link) != link {
+		return false
+	}
+	if _, leads := g.Plan.Leading(e.Path); !leads || g.Plan.Covers(e.Path) {
+		return false
+	}
+	layout := g.Trees.Layout()
+	end := layout.Locate(filepath.Join(layout.Abs(e.Path.Dir()), link))
+	return !g.Plan.Covers(end) && !g.Plan.Leads(end) &&
+		!slices.ContainsFunc(g.Manifest.Paths(), func(p rules.Path) bool { return layout.Overlap(p, end) })
 }
 
 // findDirectories looks at the directories of protected trees.

@@ -79,12 +79,3 @@ func (g *ground) gitHolds(rel string) bool {
 func (g *ground) gitWithin(rel string) bool {
 	return slices.ContainsFunc(g.git, func(dir string) bool { return relWithin(dir, rel) })
 }
-
-// overlap reports whether one of two paths is or holds the other, whatever
-// their anchors.
-func (g *ground) overlap(a, b Path) bool {
-	x, y := g.layout.Abs(a), g.layout.Abs(b)
-	_, inside := below(x, y)
-	_, around := below(y, x)
-	return inside || around
-}

@@ -36,7 +36,7 @@ func (p *Plan) overridesAllowed() error {
 	}
 	for _, path := range p.requested {
 		for _, t := range p.targets {
-			if !t.Verdict.fixed() || t.existing && !p.settled || !p.ground.overlap(path, t.Path) {
+			if !t.Verdict.fixed() || t.existing && !p.settled || !p.ground.layout.Overlap(path, t.Path) {
 				continue
 			}
 			return refuseOverride(path.Rel, "overlaps "+quote(p.ground.layout.Display(t.Path))+

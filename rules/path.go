@@ -128,6 +128,15 @@ func (l Layout) Abs(p Path) string {
 	return dir + "/" + p.Rel
 }
 
+// Overlap reports whether one of two paths is or holds the other, whatever their
+// anchors.
+func (l Layout) Overlap(a, b Path) bool {
+	x, y := l.Abs(a), l.Abs(b)
+	_, inside := below(x, y)
+	_, around := below(y, x)
+	return inside || around
+}
+
 // Locate returns the path of an absolute, clean file name: relative to the
 // innermost anchor that holds it, else Outside. Where two anchors stand in one
 // directory, the first in the order of the constants takes its paths.
