@@ -391,6 +391,15 @@ func (i *Interrupted) Build(layout rules.Layout, elsewhere []rules.Anchor) (*rul
 	return plan, manifest, nil
 }
 
+// Recorded returns the session's baseline as it was written, without verdicts.
+func (i *Interrupted) Recorded() *snapshot.Manifest {
+	manifest := snapshot.NewManifest(i.directories)
+	for _, p := range slices.SortedFunc(maps.Keys(i.entries), rules.Path.Compare) {
+		manifest.Add(i.entries[p])
+	}
+	return manifest
+}
+
 // unchanged refuses entries that are not as they were. Without the session's
 // hooks folder nothing is known yet of those that its links lead to.
 func (i *Interrupted) unchanged(layout rules.Layout, paths []rules.Path) error {

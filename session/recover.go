@@ -242,25 +242,32 @@ func enumerate(names []string) string {
 }
 
 // keepWork leaves the files as they are and stores what the session had found
-// in their place, of a hooks folder that is not there to compare all of it.
+// in their place, of a hooks folder that is not there to compare, and of what its
+// links may lead to, all of it.
 func (r *recovery) keepWork(rows []guard.Row) ([]guard.Row, error) {
 	s := r.session
+	recorded := r.left.Recorded()
+	if r.hooksMoved && r.left.Has(rules.HooksDir) {
+		_, compared, err := r.left.Build(r.fixedLayout(), s.elsewhere)
+		if err != nil {
+			return nil, journalRefusal(err)
+		}
+		for _, p := range recorded.Paths() {
+			if _, known := compared.Entry(p); known || hasRow(rows, p) {
+				continue
+			}
+			e, _ := recorded.Entry(p)
+			verdict := rules.Verdict{Rule: rules.GitControl, Source: rules.Builtin, Mode: rules.Revert}
+			rows = append(rows, guard.Row{Path: p, Verdict: verdict, Kind: guard.Modified, Before: e.State.Digest})
+		}
+	}
 	if s.layout.HooksDir == "" && s.repo != nil && r.left.Has(rules.HooksDir) {
 		s.layout.HooksDir = s.repo.HooksDir // for the names
-	}
-	_, manifest, err := r.left.Build(s.layout, s.elsewhere)
-	if err != nil {
-		return nil, journalRefusal(err)
-	}
-	for _, p := range manifest.Paths() {
-		if e, _ := manifest.Entry(p); r.hooksMoved && p.Anchor == rules.HooksDir {
-			rows = append(rows, guard.Row{Path: p, Verdict: e.Verdict, Kind: guard.Modified, Before: e.State.Digest})
-		}
 	}
 	keeper := kept.Open(kept.Options{Store: r.storeFolder(), Session: r.left.Session})
 	for i := range rows {
 		rows[i].Outcome = guard.Kept
-		if e, known := manifest.Entry(rows[i].Path); known && e.Kept {
+		if e, known := recorded.Entry(rows[i].Path); known && e.Kept {
 			content, _ := r.left.Store.Get(e.State.Content)
 			keeper.Keep(kept.Version{Tag: i, Path: e.Path, Info: e.State.Info, Content: content})
 		}
@@ -273,6 +280,10 @@ func (r *recovery) keepWork(rows []guard.Row) ([]guard.Row, error) {
 		rows[sealed.Tag].Displaced = append(rows[sealed.Tag].Displaced, sealed.Place)
 	}
 	return rows, nil
+}
+
+func hasRow(rows []guard.Row, p rules.Path) bool {
+	return slices.ContainsFunc(rows, func(row guard.Row) bool { return row.Path == p })
 }
 
 // restore puts everything back. The hooks folder comes last: git is asked where
@@ -303,9 +314,7 @@ func (r *recovery) restore(ctx context.Context) ([]guard.Row, error) {
 // lead to. It returns the rows of paths that have none before.
 func (r *recovery) restoreHooks(ctx context.Context, before []guard.Row) ([]guard.Row, error) {
 	s := r.session
-	known := func(row guard.Row) bool {
-		return slices.ContainsFunc(before, func(b guard.Row) bool { return b.Path == row.Path })
-	}
+	known := func(row guard.Row) bool { return hasRow(before, row.Path) }
 	switch {
 	case !r.left.Has(rules.HooksDir):
 		return nil, nil

@@ -64,6 +64,24 @@ func (f *field) linked(link, target string) (name string) {
 	return name
 }
 
+// Promise: who gives up a hooks folder that is gone keeps what its links led to.
+func TestGivenUpHooksLeaveWhatTheyLedTo(t *testing.T) {
+	for _, target := range []string{"../repo/scripts/real", "$ROOT/scripts/real"} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			f.linked("../hooks/pre-commit", os.Expand(target, func(string) string { return f.repo }))
+			f.git("config", "core.hooksPath", filepath.Join(f.work, "hooks"))
+			i := f.interrupt(filepath.Join(f.repo, ".git"), standStill+"echo evil >>scripts/real\nmv ../hooks ../away"+murder)
+			i.refusesToStart("GXT_CAGE_RECOVERY_INCOMPLETE", "folder is gone")
+			i.unharmed()
+			i.whole("scripts/real", "real\nevil\n")
+			i.review("keep").says("2 files left as they are")
+			i.stored("real\n", dotenv+"evil\n", "evil\n")
+		})
+	}
+}
+
 // Promise: what a link leads to by way of what no journal holds is left as it is
 // while it is whole. A session does not start on it once it has changed.
 func TestRecoveryByAnUnknownWay(t *testing.T) {
@@ -76,6 +94,12 @@ func TestRecoveryByAnUnknownWay(t *testing.T) {
 	t.Run("whole", func(t *testing.T) {
 		t.Parallel()
 		newDetour(t, "").recoversBeside("recovery.restored=3")
+	})
+	t.Run("whole and given up", func(t *testing.T) {
+		t.Parallel()
+		i := newDetour(t, "")
+		i.review("keep").says("3 files left as they are")
+		i.stored(dotenv, workflow)
 	})
 	for name, attack := range map[string]string{
 		"changed": "\necho evil >scripts/real", "gone": "\nrm -r scripts", "another mode": "\nchmod 755 scripts/real",
