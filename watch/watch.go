@@ -264,11 +264,14 @@ func (w *Watcher) doChores() {
 	}
 }
 
-// cover walks a directory that appeared, if one did. Files that stand in it by
-// now gave no event.
+// cover walks a directory that appeared, if one did. What stands in it by now
+// gave no event.
 func (w *Watcher) cover(p rules.Path) {
 	snapshot.WalkBelow(w.trees, w.plan, p, snapshot.Visitor{
 		Enter: func(dir rules.Path) {
+			if w.plan.WantsFile(dir) {
+				w.hints.add(dir)
+			}
 			w.watchDir(dir)
 			w.armFiles(w.chores.takeFiles())
 		},
