@@ -160,7 +160,8 @@ func TestKilledCageLeavesWhatWasLeft(t *testing.T) {
 		r := f.cage(leaver+watcher, "--lifetime", "leave")
 		<-r.over
 		f.write("../over", "")
-		return r.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled()
+		_, ended := os.Lstat(f.path(".git/gantry-cage-journal/session.json"))
+		return r.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() && ended == nil
 	}
 	files := []string{"../child", "../detached"}
 	for !killed() { // the last check was faster
