@@ -26,8 +26,7 @@ func onMachine(stage spawn.Stage) []report.Finding {
 // try starts a command that does nothing as a session would, and returns why it
 // does not run.
 func try(stage spawn.Stage, c spawn.Command) error {
-	c.Path, c.Environment.Policy = "true", spawn.Inherit
-	run, err := stage.Open(c)
+	run, err := stage.Open(idle(c))
 	var refused *spawn.StartError
 	if errors.As(err, &refused) {
 		return errors.New(refused.Reason)

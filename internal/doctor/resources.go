@@ -48,8 +48,8 @@ func withoutLimits(err error) report.Finding {
 // force itself.
 func probe(ctx context.Context, stage spawn.Stage, plan *scope.Plan) (mode scope.Mode, err error) {
 	var group *scope.Group
-	run, err := stage.Open(spawn.Command{
-		Path: "true", Environment: spawn.Environment{Policy: spawn.Inherit}, Lifetime: spawn.LifetimeTree, Terminal: spawn.Foreground,
+	run, err := stage.Open(idle(spawn.Command{
+		Lifetime: spawn.LifetimeTree, Terminal: spawn.Foreground,
 		Confine: func(held spawn.Held) (spawn.Confinement, error) {
 			group, err = plan.Place(ctx, held)
 			if err != nil {
@@ -57,7 +57,7 @@ func probe(ctx context.Context, stage spawn.Stage, plan *scope.Plan) (mode scope
 			}
 			return spawn.Confinement{Group: group.Path(), Controls: group.Controls()}, nil
 		},
-	})
+	}))
 	if err == nil {
 		err = run.Close()
 	}
@@ -68,6 +68,13 @@ func probe(ctx context.Context, stage spawn.Stage, plan *scope.Plan) (mode scope
 		err = errors.Join(err, left)
 	}
 	return group.Mode(), err
+}
+
+// idle has a command do nothing. It is not looked up in PATH, which may lead into
+// the root.
+func idle(c spawn.Command) spawn.Command {
+	c.Path, c.Args, c.Environment.Policy = "/bin/sh", []string{"-c", ":"}, spawn.Inherit
+	return c
 }
 
 // onGroups lists the groups that sessions have, or have left.
