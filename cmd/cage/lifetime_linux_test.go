@@ -160,8 +160,8 @@ func TestKilledCageLeavesWhatWasLeft(t *testing.T) {
 		r := f.cage(leaver+watcher, "--lifetime", "leave")
 		<-r.over
 		f.write("../over", "")
-		_, ended := os.Lstat(f.path(".git/gantry-cage-journal/session.json"))
-		return r.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() && ended == nil
+		_, missing := os.Lstat(f.path(".git/gantry-cage-journal/session.json"))
+		return r.cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() && missing == nil
 	}
 	files := []string{"../child", "../detached"}
 	for !killed() { // the last check was faster
