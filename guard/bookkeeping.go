@@ -59,7 +59,9 @@ type configVerdict struct {
 // then the answer comes later and the path is judged again.
 func (g *Guard) isBookkeeping(ctx context.Context, e *snapshot.Entry, sight snapshot.Sight) bool {
 	now, ok := g.candidate(e, sight)
-	if !ok {
+	// A new file may have the old one's content and even its number, and then
+	// differs by its time. Whatever else was done to it is set back.
+	if !ok || !rewritten(e.State, now.state) && now.state.MTime == e.State.MTime {
 		return false
 	}
 	c := &g.config
@@ -135,13 +137,13 @@ func (g *Guard) candidate(e *snapshot.Entry, sight snapshot.Sight) (config, bool
 		return config{}, false
 	}
 	now, ok := g.read(e.Path)
-	return now, ok && rewritten(e.State, now.state)
+	return now, ok && now.state.Kind == safefile.Regular && now.state.Perm == e.State.Perm
 }
 
 // harmless asks the same where nothing is restored and time does not matter.
 func (g *Guard) harmless(ctx context.Context, e *snapshot.Entry, sight snapshot.Sight) bool {
 	now, ok := g.candidate(e, sight)
-	return ok && g.parseBoth(ctx, now.content).harmless
+	return ok && rewritten(e.State, now.state) && g.parseBoth(ctx, now.content).harmless
 }
 
 // askGit has git judge the youngest content that waits: most likely it is what
@@ -155,12 +157,11 @@ func (g *Guard) askGit(ctx context.Context) {
 	g.beside.Go(func() { g.config.done <- g.parseBoth(ctx, content) })
 }
 
-// rewritten reports whether somebody wrote a file as git does: into a new one
-// with the old one's mode, which then takes its name. The new one has the owner
-// and attributes of whoever runs git. Where they changed alone, nobody did.
+// rewritten reports whether somebody wrote a file as git does: into a new one,
+// which then takes its name. The new one has the owner and attributes of whoever
+// runs git. Where they changed alone, nobody did.
 func rewritten(before, now snapshot.State) bool {
-	written := now.Digest != before.Digest || now.Inode != before.Inode
-	return now.Kind == safefile.Regular && now.Perm == before.Perm && (written || sameDress(now, before))
+	return now.Digest != before.Digest || now.Inode != before.Inode || sameDress(now, before)
 }
 
 // sameDress reports whether two states have the same owner and attributes.
