@@ -324,7 +324,7 @@ func linkNotice(layout rules.Layout, joined rules.Joined) string {
 func astrayNotice(layout rules.Layout, astray snapshot.Astray) string {
 	text := named(layout, astray.Place) + " is a link, or lies behind one, and leads to " + named(layout, astray.End) + ": what stands there is not protected"
 	if astray.End.Anchor == rules.Root && astray.End.Rel != "" {
-		text += "; name it in " + rules.ConfigFile
+		text += "; to protect that, name " + named(layout, astray.End) + " in " + rules.ConfigFile
 	}
 	return text
 }
