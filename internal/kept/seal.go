@@ -215,8 +215,12 @@ func (k *Keeper) digest(file *safefile.File, s *Sealed, w io.Writer) error {
 	writers := []io.Writer{sum, w}
 	var identity, beginning hash.Hash
 	if k.Identify != nil {
-		identity, beginning = k.Identify(s.Info.Size), k.Identify(s.size)
-		writers = append(writers, identity, &first{w: beginning, left: s.size})
+		identity = k.Identify(s.Info.Size)
+		writers = append(writers, identity)
+	}
+	if identity != nil && s.size < s.Info.Size {
+		beginning = k.Identify(s.size)
+		writers = append(writers, &first{w: beginning, left: s.size})
 	}
 	read, err := io.Copy(io.MultiWriter(writers...), io.NewSectionReader(readerAt{file}, 0, s.Info.Size))
 	if err != nil {
@@ -228,7 +232,7 @@ func (k *Keeper) digest(file *safefile.File, s *Sealed, w io.Writer) error {
 	sum.Sum(s.Digest[:0])
 	if identity != nil {
 		s.Identity = identity.Sum(nil)
-		s.Began = s.size < s.Info.Size && bytes.Equal(beginning.Sum(nil), s.Came)
+		s.Began = beginning != nil && bytes.Equal(beginning.Sum(nil), s.Came)
 	}
 	return nil
 }
