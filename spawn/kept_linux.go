@@ -70,7 +70,7 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdi
 	process, err := r.Attend(proc.Spec{
 		// The kernel's own link to this binary, also when its name is gone.
 		Path:  "/proc/self/exe",
-		Args:  []string{keeperName, strconv.Itoa(orders)},
+		Args:  []string{proc.KeeperName, strconv.Itoa(orders)},
 		Env:   os.Environ(),
 		Files: spec.Files,
 		More:  more,

@@ -18,7 +18,8 @@ import (
 // the held process through another program and is told holding again. From then
 // on the program sends orders, each of which is answered under its number, and
 // the keeper says, unasked, working as long as it is at an order, stopped whenever
-// the command was, and at last exited and gone. Both sides are the same binary, so the encoding needs no version.
+// the command was, and at last exited and gone. Both sides are the same binary, so
+// the encoding needs no version.
 
 // request is what to start.
 type request struct {

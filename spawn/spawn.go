@@ -32,9 +32,9 @@
 //
 // A command that kills its keeper, having the same user, is killed with it. What
 // it had started may live on then, in any lifetime, and Close says that it proves
-// nothing. Work that a command hands to a process outside the run, such as a service
-// manager, is out of reach. The package knows nothing of the files that the
-// command changes. What systems other than Linux cannot hold, Gaps names.
+// nothing. Work that a command hands to a process outside the run, such as a
+// service manager, is out of reach. The package knows nothing of the files that
+// the command changes. What systems other than Linux cannot hold, Gaps names.
 package spawn
 
 import (

@@ -889,7 +889,7 @@ func stopStages(over <-chan struct{}) {
 		default:
 		}
 		for _, child := range childrenOf(os.Getpid()) {
-			stop(child, keeperName, stageName)
+			stop(child, proc.KeeperName, stageName)
 			for _, grandchild := range childrenOf(child) {
 				stop(grandchild, stageName)
 			}

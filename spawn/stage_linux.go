@@ -15,18 +15,16 @@ const ownMechanism = Subreaper
 // children do.
 func (t Terminal) needsKeeper() bool { return t == NewPTY }
 
-// What the hidden stages are called in the process list, and what tells them
-// from an ordinary start of the program.
-const (
-	keeperName = proc.KeeperName
-	stageName  = "cage-stage"
-)
+// stageName is what the hidden stage that becomes the command is called in the
+// process list. Like the keeper's name it tells it from an ordinary start of the
+// program.
+const stageName = "cage-stage"
 
 // Main must be what main does first: in a process that was started as a hidden
 // stage of the program it does that stage's work and does not return.
 func Main() Stage {
 	switch {
-	case len(os.Args) == 2 && os.Args[0] == keeperName:
+	case len(os.Args) == 2 && os.Args[0] == proc.KeeperName:
 		os.Exit(stageMain(keep(os.Args[1])))
 	case len(os.Args) == 2 && os.Args[0] == stageName:
 		os.Exit(stageMain(become(os.Args[1])))

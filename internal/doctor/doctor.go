@@ -18,8 +18,8 @@ import (
 )
 
 // Diagnose looks at the current directory and its machine. An error is a
-// *session.Refusal: not even the root is known.
-// A command that does nothing is started in each mode, to see what it can be given.
+// *session.Refusal: not even the root is known. A command that does nothing is
+// started in each mode, to see what it can be given.
 func Diagnose(ctx context.Context, stage spawn.Stage, env []string, limits snapshot.Limits) (report.Diagnosis, error) {
 	e, err := session.Examine(ctx, env, limits)
 	if err != nil {

@@ -193,8 +193,8 @@ func (r *Reaper) Start(spec Spec) (*Tree, error) {
 }
 
 // Attend starts a process that is not of the tree: it and its descendants are
-// neither listed nor ended with it. When this program dies it is continued, so that
-// it can put things in order also where somebody has stopped it.
+// neither listed nor ended with it. When this program dies it is continued, so
+// that it can put things in order also where somebody has stopped it.
 func (r *Reaper) Attend(spec Spec) (*Child, error) {
 	attr := &syscall.SysProcAttr{}
 	wakeWithoutParent(attr)

@@ -158,8 +158,8 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 const freezeRounds = 100
 
 // freeze stops processes, and whom a listing shows beside them, until one shows
-// nobody new. It returns the last listing that there was. One that is stopped makes no children, and those
-// that it has keep their parent.
+// nobody new. It returns the last listing that there was. One that is stopped makes
+// no children, and those that it has keep their parent.
 func freeze(processes []Process, list func() ([]Process, error)) ([]Process, error) {
 	stopped := make(map[ID]bool)
 	for range freezeRounds {
