@@ -47,13 +47,13 @@ func (s *session) takeOver(ctx context.Context, decision Decision) (restored boo
 	if err := r.acquire(s.journalFolder()); err != nil {
 		return false, err
 	}
+	s.journalKept = r.left != nil
 	if err := s.shareCommon(); err != nil {
 		return false, journalRefusal(err)
 	}
 	if r.left == nil {
 		return false, s.missed()
 	}
-	s.journalKept = true
 	if err := r.verify(); err != nil {
 		return false, err
 	}
@@ -130,7 +130,7 @@ func journalRefusal(err error) error {
 		return refusal(codeCorrupt,
 			"look into the folder, put back by hand what you need, then remove it: rm -r "+report.Quote(corrupt.Folder), err)
 	default:
-		return refusal(codeJournal, "make room on the disk, and the git directory writable", err)
+		return refusal(codeJournal, "make room on the disk, make the git directory writable, or remove what stands in the way", err)
 	}
 }
 

@@ -116,3 +116,25 @@ func TestCommonLockIsNoWayIn(t *testing.T) {
 	f.cage(`: >ran`).exits(0)
 	f.whole(".git/config", config)
 }
+
+// Promise: a lock that cannot be taken costs an interrupted session nothing:
+// its journal stays, and is recovered once the lock can be.
+func TestBlockedCommonLockKeepsTheJournal(t *testing.T) {
+	t.Parallel()
+	i := newInterrupted(t)
+	lock := ".git/gantry-cage-common.lock"
+	i.must(os.RemoveAll(i.path(lock)))
+	i.must(os.MkdirAll(i.path(lock+"/x"), 0o700))
+	before := i.contents()
+	i.refusesToStart("GXT_CAGE_JOURNAL_UNWRITABLE", lock)
+	review := i.prepare("cage", "review", "--recover", "restore")
+	review.begin()
+	review.exits(2)
+	review.says("GXT_CAGE_JOURNAL_UNWRITABLE")
+	if after := i.contents(); after != before {
+		t.Errorf("the journal was changed:\n%s\nafter\n%s", after, before)
+	}
+	i.harmed()
+	i.must(os.RemoveAll(i.path(lock)))
+	i.recovers("recovery.restored=3")
+}
