@@ -409,7 +409,7 @@ func (s *session) openLog() error {
 // announce says what the session is going to do.
 func (s *session) announce() {
 	var lines bytes.Buffer
-	for _, warning := range slices.Concat(s.warnings, s.skipWarnings()) {
+	for _, warning := range slices.Concat(s.elsewhereWarnings(), s.warnings, s.skipWarnings()) {
 		lines.WriteString(report.Warning(warning))
 	}
 	lines.WriteString(s.recoveredLine())
@@ -423,6 +423,14 @@ func (s *session) announce() {
 	if s.recovered != nil && !s.recovered.Lost && !s.ReportOnly {
 		s.log.Recovered(s.recovered.Session, s.recovered.Restored, s.recovered.ProcessesEnded)
 	}
+}
+
+// elsewhereWarnings says that what work trees share is in other hands.
+func (s *session) elsewhereWarnings() []string {
+	if len(s.elsewhere) == 0 {
+		return nil
+	}
+	return []string{"a session in another work tree guards " + report.Quote(s.layout.CommonDir) + ": here changes to it are only listed"}
 }
 
 // recoveredLine says what was done about an interrupted session, also where this

@@ -114,8 +114,6 @@ func (s *session) shareCommon() error {
 	}
 	if s.common = lock; lock == nil {
 		s.elsewhere = []rules.Anchor{rules.CommonDir}
-		s.warnings = append(s.warnings,
-			"a session in another work tree guards "+report.Quote(s.layout.CommonDir)+": here changes to it are only listed")
 	}
 	return nil
 }
