@@ -208,7 +208,9 @@ func (s *session) close() {
 		s.place.Close()
 	}
 	if s.log != nil {
-		s.log.Close()
+		if err := s.log.Close(); err != nil {
+			s.tell("the session log is not complete: " + err.Error())
+		}
 	}
 	s.reportFile.close()
 	if program := s.program(); program != nil {

@@ -128,9 +128,6 @@ func TestFollowerThatIsGoneIsToldOf(t *testing.T) {
 	if err := release(patience); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
-	if err := l.Err(); err != nil {
-		t.Errorf("the log has the error %v", err)
-	}
 }
 
 func TestReleaseWaitsForNobodyForEver(t *testing.T) {

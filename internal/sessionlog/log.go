@@ -3,8 +3,8 @@
 // and what the event is about. It holds paths, rules and outcomes, never
 // contents, environment or arguments: no method takes them.
 //
-// A log never fails a session. What could not be written is remembered and
-// told by [Log.Err]. The file stops growing at 16 MiB, and its last line then
+// A log never fails a session. That something could not be written is told by
+// [Log.Close]. The file stops growing at 16 MiB, and its last line then
 // says so. Who follows the log has every line, or is told how many are missing.
 package sessionlog
 
@@ -94,24 +94,17 @@ func newName() string {
 // Path returns the absolute or relative name that dir made it.
 func (l *Log) Path() string { return l.path }
 
-// Err returns the first error of a write, if there was one.
-func (l *Log) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
-}
-
-// Close closes the file; events after it are dropped. Closing again is
-// nothing. The file stays.
+// Close closes the file; events after it are dropped. The file stays. The error
+// is the first one of a write, if there was one. Closing again is nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
 		return nil
 	}
-	err := l.file.Close()
+	l.remember(l.file.Close())
 	l.file = nil
-	return err
+	return l.err
 }
 
 // Discard closes the log and removes its file: there was no session.

@@ -187,9 +187,6 @@ func TestEvents(t *testing.T) {
 			t.Errorf("got  %v\nwant %v", got, c.want)
 		}
 	}
-	if err := l.Err(); err != nil {
-		t.Error(err)
-	}
 }
 
 // merge returns a copy of base with more pairs.
@@ -304,9 +301,6 @@ func TestStopsGrowingAndSaysSo(t *testing.T) {
 	if info.Size() > limit || info.Size() < limit-2*lastLine {
 		t.Errorf("%d bytes of %d", info.Size(), limit)
 	}
-	if err := l.Err(); err != nil {
-		t.Error(err)
-	}
 }
 
 // One event alone may be larger than what is left.
@@ -356,7 +350,6 @@ func TestConcurrentLinesStayWhole(t *testing.T) {
 		wg.Go(func() {
 			for i := range each {
 				l.Contested(fmt.Sprintf("%d/%d", w, i), rules.Secrets, i)
-				_ = l.Err()
 			}
 		})
 	}
@@ -391,12 +384,9 @@ func TestCloseWhileWriting(t *testing.T) {
 	if len(lines(t, l.Path())) != size {
 		t.Error("written after Close")
 	}
-	if err := l.Err(); err != nil {
-		t.Errorf("an event after Close is no error: %v", err)
-	}
 }
 
-// A log that cannot be written says so when asked, and nowhere else.
+// A log that cannot be written says so when it is closed, and nowhere else.
 func TestWriteErrorIsRemembered(t *testing.T) {
 	l := open(t, maxBytes)
 	readOnly, err := os.Open(l.Path())
@@ -408,16 +398,13 @@ func TestWriteErrorIsRemembered(t *testing.T) {
 	}
 	l.file = readOnly
 	l.Overflow()
-	first := l.Err()
-	if first == nil || !strings.Contains(first.Error(), l.Path()) {
-		t.Errorf("got %v", first)
-	}
+	first := l.err
 	l.Overflow()
-	if l.Err() != first {
-		t.Error("the first error is the one to know")
-	}
 	if all := lines(t, l.Path()); len(all) != 0 {
 		t.Errorf("got %v", all)
+	}
+	if err := l.Close(); err == nil || err != first || !strings.Contains(err.Error(), l.Path()) {
+		t.Errorf("got %v, want the first error", err)
 	}
 }
 
