@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -32,7 +33,8 @@ func (c *checker) withLinked(ctx context.Context, plan *rules.Plan, links []gitr
 		l.add(change.Path, change.Before)
 		l.add(change.Path, change.After)
 	}
-	for link := range l.ids {
+	// A file that several links lead to has the rule of the first.
+	for _, link := range slices.Sorted(maps.Keys(l.ids)) {
 		verdict, ok := plan.Classify(rules.Path{Anchor: rules.Root, Rel: link})
 		if ok && verdict.Mode == rules.Revert {
 			l.ways = append(l.ways, way{link, verdict})

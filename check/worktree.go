@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,7 +84,8 @@ func (c *checker) unstaged(ctx context.Context, plan *rules.Plan) ([]gitrepo.Cha
 		return nil, err
 	}
 	var changes, skipped []gitrepo.Change
-	for path, entry := range tracked {
+	for _, path := range slices.Sorted(maps.Keys(tracked)) {
+		entry := tracked[path]
 		if _, ok := plan.ClassifyRecorded(rules.Path{Anchor: rules.Root, Rel: path}); !ok || entry.Mode == gitrepo.ModeSubmodule {
 			continue
 		}
