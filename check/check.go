@@ -43,20 +43,16 @@ type Options struct {
 	Guarded func(rules.Layout) (bool, error)
 }
 
-// The codes of refusals that no other package names.
+// The codes of refusals that no other package has cause for.
 const (
-	codeGit      = "GXT_CAGE_GIT_FAILED"
-	codeRoot     = "GXT_CAGE_ROOT_UNUSABLE"
 	codeRevision = "GXT_CAGE_REVISION_INVALID"
 	codeMissing  = "GXT_CAGE_OBJECTS_MISSING"
 	codeInput    = "GXT_CAGE_INPUT_INVALID"
-	codeActive   = "GXT_CAGE_SESSION_ACTIVE"
-	codeHost     = "GXT_CAGE_HOST_UNUSABLE"
 )
 
 // NoDirectory refuses a caller whose current directory cannot be had.
 func NoDirectory(cause error) *report.Refusal {
-	return report.Refuse(codeRoot, "change into a directory that exists and that you may enter", fmt.Errorf("find the current directory: %w", cause))
+	return report.Refuse(report.CodeRoot, "change into a directory that exists and that you may enter", fmt.Errorf("find the current directory: %w", cause))
 }
 
 // refuse makes a Refusal of any error.
@@ -72,7 +68,7 @@ func refuse(err error) *report.Refusal {
 		return report.Refuse(codeMissing, "in a partial clone fetch all but large files: git fetch --refetch --filter=blob:limit=1m",
 			fmt.Errorf("what has to be looked at is not here, and nothing is fetched: %w", err))
 	default:
-		return report.Refuse(codeGit, gitrepo.Hint(err), err)
+		return report.Refuse(report.CodeGit, gitrepo.Hint(err), err)
 	}
 }
 
@@ -100,15 +96,15 @@ func open(ctx context.Context, o Options, scope report.CheckScope) (*checker, er
 	c := &checker{Options: o, doc: report.Check{Scope: scope, Overrides: o.Overrides}}
 	var err error
 	if c.Dir, err = filepath.EvalSymlinks(o.Dir); err != nil {
-		return nil, report.Refuse(codeRoot, "change into a directory that exists and that you may enter", err)
+		return nil, report.Refuse(report.CodeRoot, "change into a directory that exists and that you may enter", err)
 	}
 	outside, err := repositoryAbove(c.Dir)
 	if err != nil {
-		return nil, report.Refuse(codeRoot, "make the directories above readable", err)
+		return nil, report.Refuse(report.CodeRoot, "make the directories above readable", err)
 	}
 	git, err := program.Find("git", o.SearchPath, outside)
 	if err != nil {
-		return nil, report.Refuse(codeGit, "install git, or have PATH lead to one outside the repository", err)
+		return nil, report.Refuse(report.CodeGit, "install git, or have PATH lead to one outside the repository", err)
 	}
 	if c.repo, err = gitrepo.DiscoverCalled(ctx, program.Exec, git, c.Dir); err != nil {
 		return nil, err
@@ -130,7 +126,7 @@ func open(ctx context.Context, o Options, scope report.CheckScope) (*checker, er
 func (c *checker) isGuarded() (bool, error) {
 	guarded, err := c.Guarded(c.layout)
 	if err != nil {
-		return false, report.Refuse(codeHost, "see to what the system says above", err)
+		return false, report.Refuse(report.CodeHost, "see to what the system says above", err)
 	}
 	return guarded, nil
 }
@@ -223,7 +219,7 @@ func HooksFolder(ctx context.Context, o Options) (folder string, shared bool, er
 		return "", false, refuse(err)
 	}
 	if guarded {
-		return "", false, report.Refuse(codeActive, "install it when the session has ended", errors.New("a session guards the hooks of this repository"))
+		return "", false, report.Refuse(report.CodeActive, "install it when the session has ended", errors.New("a session guards the hooks of this repository"))
 	}
 	place := c.layout.Locate(c.repo.HooksDir)
 	return c.repo.HooksDir, place.Anchor == rules.Outside || place.Anchor == rules.HooksDir, nil

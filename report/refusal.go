@@ -8,6 +8,14 @@ type Refusal struct {
 	Cause error
 }
 
+// The codes of refusals that more than one package has cause for.
+const (
+	CodeRoot   = "GXT_CAGE_ROOT_UNUSABLE"
+	CodeGit    = "GXT_CAGE_GIT_FAILED"
+	CodeHost   = "GXT_CAGE_HOST_UNUSABLE"
+	CodeActive = "GXT_CAGE_SESSION_ACTIVE"
+)
+
 // ExitRefused is the exit code of everything that fails closed.
 const ExitRefused = 2
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"cage/journal"
+	"cage/report"
 	"cage/rules"
 	"cage/snapshot"
 	"cage/watch"
@@ -120,7 +121,7 @@ func (s *session) roomToWrite() error {
 		return journalRefusal(fmt.Errorf("make the journal's folder: %w", err))
 	}
 	if err := writable(s.temp); err != nil {
-		return refusal(codeHost, ownTemp, fmt.Errorf("create the session log: %w", err))
+		return refusal(report.CodeHost, ownTemp, fmt.Errorf("create the session log: %w", err))
 	}
 	return nil
 }

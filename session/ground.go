@@ -48,7 +48,7 @@ func (s *session) locate(ctx context.Context) error {
 func currentDirectory() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", refusal(codeRoot, "change into a directory that exists and that you may enter", fmt.Errorf("find the current directory: %w", err))
+		return "", refusal(report.CodeRoot, "change into a directory that exists and that you may enter", fmt.Errorf("find the current directory: %w", err))
 	}
 	return dir, nil
 }
@@ -89,12 +89,12 @@ func (s *session) survey(ctx context.Context) error {
 	s.git, s.hooksWay = rules.Git{}, nil
 	dir, err := filepath.EvalSymlinks(s.dir)
 	if err != nil {
-		return refusal(codeRoot, "make sure that the directory exists and can be entered",
+		return refusal(report.CodeRoot, "make sure that the directory exists and can be entered",
 			fmt.Errorf("find the root: %w", err))
 	}
 	dotGit, inside, err := gitrepo.DotGitAbove(dir)
 	if err != nil {
-		return refusal(codeRoot, "make the directories above readable", fmt.Errorf("look for .git: %w", err))
+		return refusal(report.CodeRoot, "make the directories above readable", fmt.Errorf("look for .git: %w", err))
 	}
 	if !inside {
 		s.layout = rules.Layout{Root: dir}
@@ -109,7 +109,7 @@ func (s *session) surveyGit(ctx context.Context, dir, dotGit string) error {
 	top := filepath.Dir(dotGit)
 	binary, err := program.Finder(s.Env, top)("git")
 	if err != nil {
-		return refusal(codeGit, "install git, or put it into PATH outside "+report.Quote(top), err)
+		return refusal(report.CodeGit, "install git, or put it into PATH outside "+report.Quote(top), err)
 	}
 	if s.found, err = gitrepo.Discover(ctx, s.runHelper, binary, dir); err != nil {
 		return gitRefusal(err)
@@ -130,5 +130,5 @@ func (s *session) surveyGit(ctx context.Context, dir, dotGit string) error {
 }
 
 func gitRefusal(err error) error {
-	return refusal(codeGit, gitrepo.Hint(err), fmt.Errorf("git refuses: %w", err))
+	return refusal(report.CodeGit, gitrepo.Hint(err), fmt.Errorf("git refuses: %w", err))
 }

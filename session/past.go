@@ -46,7 +46,7 @@ func (p *Past) Spare(session string) string { return refuge(p.Temp, session) }
 func (p *Past) Git() (binary string, run program.Runner, err error) {
 	binary, err = program.Finder(p.session.Env, p.Layout.Root)("git")
 	if err != nil {
-		return "", nil, refusal(codeGit, "install git, or put it into PATH outside "+report.Quote(p.Layout.Root), err)
+		return "", nil, refusal(report.CodeGit, "install git, or put it into PATH outside "+report.Quote(p.Layout.Root), err)
 	}
 	return binary, p.session.runHelper, nil
 }

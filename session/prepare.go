@@ -399,7 +399,7 @@ const ownTemp = "set TMPDIR to a directory outside the root that you can write"
 func (s *session) openLog() error {
 	var err error
 	if s.log, err = sessionlog.Create(s.temp); err != nil {
-		return refusal(codeHost, ownTemp, err)
+		return refusal(report.CodeHost, ownTemp, err)
 	}
 	s.spare(s.layout, s.log.Path())
 	s.follow()

@@ -19,7 +19,6 @@ import (
 
 // The codes of what an earlier session can stand in the way with.
 const (
-	codeActive  = "GXT_CAGE_SESSION_ACTIVE"
 	codeCorrupt = "GXT_CAGE_JOURNAL_CORRUPT"
 	codeStale   = "GXT_CAGE_RECOVERY_STALE"
 	// codeIncomplete: a file could not be put back; the journal stays.
@@ -123,7 +122,7 @@ func journalRefusal(err error) error {
 	var corrupt *journal.CorruptError
 	switch {
 	case errors.As(err, &active):
-		return refusal(codeActive, "wait until it has ended, or end it with SIGTERM", err)
+		return refusal(report.CodeActive, "wait until it has ended, or end it with SIGTERM", err)
 	case errors.As(err, &corrupt):
 		return refusal(codeCorrupt,
 			"look into the folder, put back by hand what you need, then remove it: rm -r "+report.Quote(corrupt.Folder), err)
@@ -206,7 +205,7 @@ func (r *recovery) refuseShared(rows []guard.Row) error {
 	}
 	for _, row := range rows {
 		if row.Note == guard.GuardedElsewhere {
-			return refusal(codeActive, "wait until that session has ended, then start again",
+			return refusal(report.CodeActive, "wait until that session has ended, then start again",
 				fmt.Errorf("an interrupted session left %s changed, which a session in another work tree guards now",
 					report.Quote(display(r.session.layout, row.Path))))
 		}

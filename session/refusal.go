@@ -13,14 +13,11 @@ import (
 	"cage/snapshot"
 )
 
-// The codes of refusals that no other package names.
+// The codes of refusals that no other package has cause for.
 const (
-	codeRoot       = "GXT_CAGE_ROOT_UNUSABLE"
-	codeGit        = "GXT_CAGE_GIT_FAILED"
 	codeUnreadable = "GXT_CAGE_BASELINE_UNREADABLE"
 	codeLimits     = "GXT_CAGE_LIMITS_EXCEEDED"
 	codeReportFile = "GXT_CAGE_REPORT_FILE_INVALID"
-	codeHost       = "GXT_CAGE_HOST_UNUSABLE"
 	// codeInterrupted: a signal came before the command was started.
 	codeInterrupted = "GXT_CAGE_INTERRUPTED"
 )
@@ -77,7 +74,7 @@ func (s *session) refuse(err error) *Refusal {
 	case errors.As(err, &entry):
 		return refusal(codeUnreadable, s.entryHint(entry), s.entryText(entry))
 	default:
-		return refusal(codeHost, "", err)
+		return refusal(report.CodeHost, "", err)
 	}
 }
 

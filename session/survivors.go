@@ -61,7 +61,7 @@ func heldBySomebody(folder string, active *journal.ActiveError) error {
 	if len(holders) == 0 {
 		return journalRefusal(active)
 	}
-	return refusal(codeActive, "end it, then start again",
+	return refusal(report.CodeActive, "end it, then start again",
 		fmt.Errorf("%w: process %s", active, strings.Join(holders, ", ")))
 }
 
@@ -126,6 +126,6 @@ func (r *recovery) survived(ids []proc.ID) error {
 	for _, id := range ids {
 		pids = append(pids, fmt.Sprint(id.PID))
 	}
-	return refusal(codeActive, "end these processes, then start again",
+	return refusal(report.CodeActive, "end these processes, then start again",
 		errors.New("processes of an interrupted session cannot be ended: "+strings.Join(pids, ", ")))
 }
