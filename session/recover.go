@@ -239,28 +239,45 @@ func enumerate(names []string) string {
 }
 
 // keepWork leaves the files as they are and stores what the session had found
-// in their place, of a hooks folder that is not there to compare, and of what its
-// links may lead to, all of it.
+// in their place.
 func (r *recovery) keepWork(rows []guard.Row) ([]guard.Row, error) {
 	s := r.session
-	recorded := r.left.Recorded()
-	if r.hooksMoved && r.left.Has(rules.HooksDir) {
-		_, compared, err := r.left.Build(r.fixedLayout(), s.elsewhere)
-		if err != nil {
-			return nil, journalRefusal(err)
-		}
-		for _, p := range recorded.Paths() {
-			if _, known := compared.Entry(p); known || hasRow(rows, p) {
-				continue
-			}
-			e, _ := recorded.Entry(p)
-			verdict := rules.Verdict{Rule: rules.GitControl, Source: rules.Builtin, Mode: rules.Revert}
-			rows = append(rows, guard.Row{Path: p, Verdict: verdict, Kind: guard.Modified, Before: e.State.Digest})
-		}
+	rows, err := r.withUncomparedHooks(rows)
+	if err != nil {
+		return nil, err
 	}
 	if s.layout.HooksDir == "" && s.repo != nil && r.left.Has(rules.HooksDir) {
 		s.layout.HooksDir = s.repo.HooksDir // for the names
 	}
+	return rows, r.storeFound(rows)
+}
+
+// withUncomparedHooks adds what nobody compared where the hooks folder is not
+// there for it: all of that folder, and of what its links may lead to.
+func (r *recovery) withUncomparedHooks(rows []guard.Row) ([]guard.Row, error) {
+	if !r.hooksMoved || !r.left.Has(rules.HooksDir) {
+		return rows, nil
+	}
+	_, compared, err := r.left.Build(r.fixedLayout(), r.session.elsewhere)
+	if err != nil {
+		return nil, journalRefusal(err)
+	}
+	recorded := r.left.Recorded()
+	for _, p := range recorded.Paths() {
+		if _, known := compared.Entry(p); known || hasRow(rows, p) {
+			continue
+		}
+		e, _ := recorded.Entry(p)
+		verdict := rules.Verdict{Rule: rules.GitControl, Source: rules.Builtin, Mode: rules.Revert}
+		rows = append(rows, guard.Row{Path: p, Verdict: verdict, Kind: guard.Modified, Before: e.State.Digest})
+	}
+	return rows, nil
+}
+
+// storeFound stores what the session had found at the paths of rows, and says in
+// each where.
+func (r *recovery) storeFound(rows []guard.Row) error {
+	recorded := r.left.Recorded()
 	keeper := kept.Open(kept.Options{Store: r.storeFolder(), Session: r.left.Session})
 	for i := range rows {
 		rows[i].Outcome = guard.Kept
@@ -272,11 +289,11 @@ func (r *recovery) keepWork(rows []guard.Row) ([]guard.Row, error) {
 	keeper.Finish()
 	for _, sealed := range keeper.Take() {
 		if sealed.Err != nil {
-			return nil, fmt.Errorf("store what the session had found: %w", sealed.Err)
+			return fmt.Errorf("store what the session had found: %w", sealed.Err)
 		}
 		rows[sealed.Tag].Displaced = append(rows[sealed.Tag].Displaced, sealed.Place)
 	}
-	return rows, nil
+	return nil
 }
 
 func hasRow(rows []guard.Row, p rules.Path) bool {
