@@ -125,7 +125,7 @@ type entryRecord struct {
 // anchorInodes looks up the directories of a layout.
 func anchorInodes(layout rules.Layout) (map[string]uint64, error) {
 	inodes := make(map[string]uint64)
-	for _, anchor := range snapshot.Anchors() {
+	for _, anchor := range rules.Anchors() {
 		dir := layout.Dir(anchor)
 		if dir == "" {
 			continue

@@ -175,7 +175,7 @@ func entersGit(rest string) bool {
 // the walk of the outer one out of.
 func (p *Plan) Tops() []Path {
 	var tops []Path
-	for _, anchor := range []Anchor{Root, CommonDir, GitDir, HooksDir} {
+	for _, anchor := range Anchors() {
 		top := Path{Anchor: anchor}
 		if p.ground.layout.Dir(anchor) != "" && p.Enter(top) {
 			tops = append(tops, top)

@@ -25,9 +25,8 @@ type move struct {
 
 func newGround(l Layout) ground {
 	g := ground{layout: l, git: []string{dotGit}}
-	anchors := []Anchor{Root, CommonDir, GitDir, HooksDir}
-	for _, outer := range anchors {
-		for _, inner := range anchors {
+	for _, outer := range Anchors() {
+		for _, inner := range Anchors() {
 			rel, ok := below(l.Dir(inner), l.Dir(outer))
 			// Of two anchors in one directory the first takes the paths.
 			if !ok || rel == "" && inner >= outer {

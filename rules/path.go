@@ -25,6 +25,10 @@ const (
 	Outside
 )
 
+// Anchors returns the anchors whose directories a session guards, in the order
+// of the constants.
+func Anchors() []Anchor { return []Anchor{Root, CommonDir, GitDir, HooksDir} }
+
 // Path is an anchor and the bytes below it: slash-separated, without empty,
 // "." or ".." segments. It is a map key: equal paths are equal values. An
 // empty Rel is the anchor itself.
@@ -142,14 +146,9 @@ func (l Layout) Overlap(a, b Path) bool {
 // directory, the first in the order of the constants takes its paths.
 func (l Layout) Locate(abs string) Path {
 	best, found := Path{Anchor: Outside, Rel: strings.TrimPrefix(abs, "/")}, ""
-	for _, a := range []Anchor{Root, CommonDir, GitDir, HooksDir} {
+	for _, a := range Anchors() {
 		dir := l.Dir(a)
-		if dir == "" || len(dir) <= len(found) {
-			continue
-		}
-		if abs == dir {
-			best, found = Path{Anchor: a}, dir
-		} else if rel, ok := strings.CutPrefix(abs, strings.TrimSuffix(dir, "/")+"/"); ok {
+		if rel, ok := below(abs, dir); ok && len(dir) > len(found) {
 			best, found = Path{Anchor: a, Rel: rel}, dir
 		}
 	}

@@ -14,7 +14,7 @@ type Trees struct {
 // OpenTrees opens every anchor that the layout has.
 func OpenTrees(layout rules.Layout) (*Trees, error) {
 	t := &Trees{layout: layout}
-	for _, a := range Anchors() {
+	for _, a := range rules.Anchors() {
 		if layout.Dir(a) == "" {
 			continue
 		}
@@ -32,11 +32,6 @@ func OpenTrees(layout rules.Layout) (*Trees, error) {
 	}
 	t.roots[rules.Outside] = system
 	return t, nil
-}
-
-// Anchors returns the anchors whose directories a session guards.
-func Anchors() []rules.Anchor {
-	return []rules.Anchor{rules.Root, rules.CommonDir, rules.GitDir, rules.HooksDir}
 }
 
 // Close releases the directories.
@@ -72,7 +67,7 @@ func (t *Trees) IsLink(p rules.Path) bool {
 // stands.
 func (t *Trees) Moved() []rules.Anchor {
 	var moved []rules.Anchor
-	for _, a := range Anchors() {
+	for _, a := range rules.Anchors() {
 		if t.roots[a] != nil && t.roots[a].Moved() {
 			moved = append(moved, a)
 		}

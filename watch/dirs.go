@@ -279,7 +279,7 @@ func (w *Watcher) dirEvent(ev fsnotify.Event) {
 // lie there included.
 func (w *Watcher) beneath(protected *pathSet, dir rules.Path, abs string) []rules.Path {
 	below := protected.beneath(dir)
-	for a := rules.Root; a < rules.Outside; a++ {
+	for _, a := range rules.Anchors() {
 		anchor := w.layout.Dir(a)
 		if a != dir.Anchor && len(anchor) > len(abs) && anchor[len(abs)] == '/' && strings.HasPrefix(anchor, abs) {
 			below = append(slices.Clip(below), protected.beneath(rules.Path{Anchor: a})...)

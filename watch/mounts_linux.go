@@ -131,7 +131,7 @@ func concerning(table []byte, l rules.Layout) []mount {
 			continue
 		}
 		fstype, _, _ := strings.Cut(source, " ")
-		for a := rules.Root; a < rules.Outside; a++ {
+		for _, a := range rules.Anchors() {
 			if anchor := l.Dir(a); anchor != "" && (isOrBelow(point, anchor) || isOrBelow(anchor, point)) {
 				found = append(found, mount{anchor: a, line: line, point: point, fstype: fstype})
 			}
@@ -148,7 +148,7 @@ func isOrBelow(abs, dir string) bool {
 // somebody else changes files there behind the kernel's back.
 func unseen(found []mount, l rules.Layout) []string {
 	var reasons []string
-	for a := rules.Root; a < rules.Outside; a++ {
+	for _, a := range rules.Anchors() {
 		anchor := l.Dir(a)
 		var own mount // the innermost mount that the anchor lies on
 		for _, m := range found {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestPath(t *testing.T) {
-	for a := rules.Root; a < rules.Outside; a++ {
+	for _, a := range rules.Anchors() {
 		for _, rel := range []string{"", ".env", "a/b", "odd\n\xff/ .env"} {
 			p := rules.Path{Anchor: a, Rel: rel}
 			data, err := json.Marshal(PathOf(p))
