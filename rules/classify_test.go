@@ -602,7 +602,7 @@ func TestTops(t *testing.T) {
 
 // relOf names other below top, or a directory that no walk enters.
 func relOf(top, other string) string {
-	rel, ok := below(other, top)
+	rel, ok := Below(other, top)
 	if !ok || rel == "" {
 		return "node_modules"
 	}

@@ -27,7 +27,7 @@ func newGround(l Layout) ground {
 	g := ground{layout: l, git: []string{dotGit}}
 	for _, outer := range Anchors() {
 		for _, inner := range Anchors() {
-			rel, ok := below(l.Dir(inner), l.Dir(outer))
+			rel, ok := Below(l.Dir(inner), l.Dir(outer))
 			// Of two anchors in one directory the first takes the paths.
 			if !ok || rel == "" && inner >= outer {
 				continue
@@ -42,17 +42,6 @@ func newGround(l Layout) ground {
 		return cmp.Or(cmp.Compare(len(b.prefix), len(a.prefix)), cmp.Compare(a.to, b.to))
 	})
 	return g
-}
-
-// below returns the place of the absolute directory name in dir.
-func below(name, dir string) (rel string, ok bool) {
-	if name == "" || dir == "" {
-		return "", false
-	}
-	if name == dir {
-		return "", true
-	}
-	return strings.CutPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // home returns the one name of path: relative to the innermost anchor.

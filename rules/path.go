@@ -132,12 +132,24 @@ func (l Layout) Abs(p Path) string {
 	return dir + "/" + p.Rel
 }
 
+// Below returns the place of an absolute, clean file name in the directory dir,
+// which is "" for dir itself, and whether it is dir or lies below it.
+func Below(name, dir string) (rel string, ok bool) {
+	if name == "" || dir == "" {
+		return "", false
+	}
+	if name == dir {
+		return "", true
+	}
+	return strings.CutPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+}
+
 // Overlap reports whether one of two paths is or holds the other, whatever their
 // anchors.
 func (l Layout) Overlap(a, b Path) bool {
 	x, y := l.Abs(a), l.Abs(b)
-	_, inside := below(x, y)
-	_, around := below(y, x)
+	_, inside := Below(x, y)
+	_, around := Below(y, x)
 	return inside || around
 }
 
@@ -148,7 +160,7 @@ func (l Layout) Locate(abs string) Path {
 	best, found := Path{Anchor: Outside, Rel: strings.TrimPrefix(abs, "/")}, ""
 	for _, a := range Anchors() {
 		dir := l.Dir(a)
-		if rel, ok := below(abs, dir); ok && len(dir) > len(found) {
+		if rel, ok := Below(abs, dir); ok && len(dir) > len(found) {
 			best, found = Path{Anchor: a, Rel: rel}, dir
 		}
 	}

@@ -280,8 +280,7 @@ func (w *Watcher) dirEvent(ev fsnotify.Event) {
 func (w *Watcher) beneath(protected *pathSet, dir rules.Path, abs string) []rules.Path {
 	below := protected.beneath(dir)
 	for _, a := range rules.Anchors() {
-		anchor := w.layout.Dir(a)
-		if a != dir.Anchor && len(anchor) > len(abs) && anchor[len(abs)] == '/' && strings.HasPrefix(anchor, abs) {
+		if rel, inside := rules.Below(w.layout.Dir(a), abs); inside && rel != "" && a != dir.Anchor {
 			below = append(slices.Clip(below), protected.beneath(rules.Path{Anchor: a})...)
 		}
 	}

@@ -132,7 +132,9 @@ func concerning(table []byte, l rules.Layout) []mount {
 		}
 		fstype, _, _ := strings.Cut(source, " ")
 		for _, a := range rules.Anchors() {
-			if anchor := l.Dir(a); anchor != "" && (isOrBelow(point, anchor) || isOrBelow(anchor, point)) {
+			_, on := rules.Below(l.Dir(a), point)
+			_, above := rules.Below(point, l.Dir(a))
+			if on || above {
 				found = append(found, mount{anchor: a, line: line, point: point, fstype: fstype})
 			}
 		}
@@ -140,21 +142,17 @@ func concerning(table []byte, l rules.Layout) []mount {
 	return found
 }
 
-func isOrBelow(abs, dir string) bool {
-	return abs == dir || strings.HasPrefix(abs, strings.TrimSuffix(dir, "/")+"/")
-}
-
 // unseen returns the reasons why changes can escape events on these mounts:
 // somebody else changes files there behind the kernel's back.
 func unseen(found []mount, l rules.Layout) []string {
 	var reasons []string
 	for _, a := range rules.Anchors() {
-		anchor := l.Dir(a)
 		var own mount // the innermost mount that the anchor lies on
 		for _, m := range found {
+			_, on := rules.Below(l.Dir(a), m.point)
 			switch {
 			case m.anchor != a:
-			case isOrBelow(anchor, m.point):
+			case on:
 				if len(m.point) >= len(own.point) {
 					own = m
 				}

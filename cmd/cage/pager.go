@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"cage/internal/physical"
 	"cage/report"
 )
 
@@ -29,7 +31,7 @@ func show(ctx context.Context, root, patch string) error {
 // paged shows text through the pager that git would take; it reports false
 // where there is none to be had.
 func paged(ctx context.Context, root, text string) bool {
-	pager := firstOf(os.Getenv("GIT_PAGER"), os.Getenv("PAGER"), "less")
+	pager := cmp.Or(os.Getenv("GIT_PAGER"), os.Getenv("PAGER"), "less")
 	if pager == "cat" || text == "" {
 		return false
 	}
@@ -58,22 +60,13 @@ func paged(ctx context.Context, root, text string) bool {
 	return true
 }
 
-func firstOf(words ...string) string {
-	for _, word := range words {
-		if word != "" {
-			return word
-		}
-	}
-	return ""
-}
-
 // pathOutside returns the search path without what lies in the root: a pager
 // that was planted there is not run.
 func pathOutside(root string) string {
 	var entries []string
 	for _, entry := range filepath.SplitList(os.Getenv("PATH")) {
-		physical, err := filepath.EvalSymlinks(entry)
-		if err == nil && filepath.IsAbs(entry) && physical != root && !strings.HasPrefix(physical, strings.TrimSuffix(root, "/")+"/") {
+		folder, err := filepath.EvalSymlinks(entry)
+		if err == nil && filepath.IsAbs(entry) && !physical.Within(folder, root) {
 			entries = append(entries, entry)
 		}
 	}

@@ -69,3 +69,9 @@ func WayBy(path string, readlink func(name string) (string, error)) (physical st
 	}
 	return physical, links, nil
 }
+
+// Within reports whether path is dir or lies below it; both are absolute and
+// clean.
+func Within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

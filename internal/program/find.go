@@ -71,14 +71,9 @@ func in(dir, name, outside string) (string, bool) {
 	}
 	program = filepath.Join(folder, name)
 	for _, step := range append(links, filepath.Clean(dir), program, target) {
-		if outside != "" && within(step, outside) {
+		if outside != "" && physical.Within(step, outside) {
 			return "", false
 		}
 	}
 	return program, true
-}
-
-// within reports whether path is dir or lies below it; both are clean.
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
