@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 )
 
@@ -118,15 +117,4 @@ func (g *Group) vanishesWithin(patience time.Duration) bool {
 		}
 	}
 	return false
-}
-
-// variables are an environment by name.
-func variables(env []string) map[string]string {
-	values := make(map[string]string, len(env))
-	for _, entry := range env {
-		if name, value, ok := strings.Cut(entry, "="); ok {
-			values[name] = value
-		}
-	}
-	return values
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cage/internal/proc"
+	"cage/internal/program"
 )
 
 // managerPatience is how long the service manager may take over one answer. On
@@ -66,7 +67,7 @@ var (
 // connect finds the user's service manager: over D-Bus, or by its own programs
 // where somebody is there who does not understand that.
 func (h Host) connect(ctx context.Context) (*manager, error) {
-	env := variables(h.Env)
+	env := program.Variables(h.Env)
 	m, mute, failed := busManager(ctx, env)
 	if failed == nil {
 		return m, nil

@@ -141,7 +141,7 @@ func (p *programs) state(ctx context.Context, unit string) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	of := variables(strings.Split(text, "\n"))
+	of := program.Variables(strings.Split(text, "\n"))
 	return state{load: of["LoadState"], active: of["ActiveState"], result: of["Result"]}, nil
 }
 

@@ -65,7 +65,7 @@ func (s *session) stand(ctx context.Context) error {
 	if !s.standAsNoted(broken != nil) && broken != nil {
 		return broken
 	}
-	s.places = choosePlaces(s.layout, variables(s.Env))
+	s.places = choosePlaces(s.layout, program.Variables(s.Env))
 	return nil
 }
 

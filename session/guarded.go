@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cage/internal/program"
 	"cage/journal"
 	"cage/rules"
 )
@@ -9,7 +10,7 @@ import (
 // that it shares with other work trees, or the caller, whose environment that
 // is, runs inside a session.
 func Guarded(layout rules.Layout, env []string) (bool, error) {
-	set := variables(env)
+	set := program.Variables(env)
 	if _, inside := set[sessionVariable]; inside || knownToRun(layout.Root) {
 		return true, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"cage/internal/program"
 	"cage/journal"
 	"cage/report"
 	"cage/rules"
@@ -31,7 +32,7 @@ const afterwards = "do it when the session has ended, and not in it"
 
 // notInside refuses with the code what a process of a session asks.
 func (s *session) notInside(code string) error {
-	if _, inside := variables(s.Env)[sessionVariable]; inside {
+	if _, inside := program.Variables(s.Env)[sessionVariable]; inside {
 		return refusal(code, afterwards, errors.New("this is a process of a session; "+sessionVariable+" says so"))
 	}
 	return nil

@@ -2,7 +2,6 @@ package session
 
 import (
 	"path/filepath"
-	"strings"
 
 	"cage/internal/kept"
 	"cage/report"
@@ -84,16 +83,4 @@ func resolve(path string) string {
 // place and that the state folder cannot take.
 func refuge(temp, session string) string {
 	return filepath.Join(temp, kept.QuarantineName+"-"+session)
-}
-
-// variables turns an environment into a map; the last of two wins, as getenv
-// of most programs has it.
-func variables(env []string) map[string]string {
-	m := make(map[string]string, len(env))
-	for _, pair := range env {
-		if name, value, ok := strings.Cut(pair, "="); ok {
-			m[name] = value
-		}
-	}
-	return m
 }

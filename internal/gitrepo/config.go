@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"cage/internal/physical"
+	"cage/internal/program"
 )
 
 // Config says where git's configuration of a repository comes from. It holds
@@ -115,11 +116,7 @@ func (r *Repo) home(path string) string {
 	name, rest, _ := strings.Cut(path[1:], "/")
 	dir := ""
 	if name == "" {
-		for _, entry := range r.env {
-			if value, ok := strings.CutPrefix(entry, "HOME="); ok {
-				dir = value
-			}
-		}
+		dir = program.Variables(r.env)["HOME"]
 	} else if account, err := user.Lookup(name); err == nil {
 		dir = account.HomeDir
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"cage/internal/physical"
 )
@@ -40,12 +39,7 @@ func Find(name, pathEnv, outside string) (string, error) {
 
 // Finder returns Find in an environment.
 func Finder(environ []string, outside string) func(name string) (string, error) {
-	path := ""
-	for _, entry := range environ {
-		if value, found := strings.CutPrefix(entry, "PATH="); found {
-			path = value
-		}
-	}
+	path := Variables(environ)["PATH"]
 	return func(name string) (string, error) { return Find(name, path, outside) }
 }
 

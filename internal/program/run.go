@@ -31,6 +31,18 @@ type Call struct {
 	Stdin []byte
 }
 
+// Variables returns what an environment sets, by name. The last of two wins, as in
+// os/exec.
+func Variables(environ []string) map[string]string {
+	values := make(map[string]string, len(environ))
+	for _, entry := range environ {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			values[name] = value
+		}
+	}
+	return values
+}
+
 // Result is what a process that ended by itself left.
 type Result struct {
 	Stdout, Stderr []byte
