@@ -49,7 +49,7 @@ func (g *Guard) tends(p rules.Path) bool {
 func (g *Guard) sameDirectory(p rules.Path) (same, stands bool) {
 	known, _ := g.Manifest.Directory(p)
 	dir, err := g.Trees.Dir(p)
-	if safefile.Missing(err) || safefile.Obstructed(err) {
+	if safefile.Absent(err) {
 		return false, false
 	}
 	if err != nil {

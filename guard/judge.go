@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -244,26 +243,21 @@ func (g *Guard) judgeNew(p rules.Path) {
 func (g *Guard) present(p rules.Path) bool {
 	dir, err := g.Trees.Dir(p.Dir())
 	if err != nil {
-		return hidden(err)
+		return safefile.Hidden(err)
 	}
 	defer dir.Close()
 	info, err := dir.Stat(p.Base())
 	if err != nil {
-		return hidden(err)
+		return safefile.Hidden(err)
 	}
 	if info.Kind != safefile.Directory || g.Plan.WantsFile(p) {
 		return true
 	}
 	sub, err := dir.Dir(p.Base())
 	if err != nil {
-		return hidden(err)
+		return safefile.Hidden(err)
 	}
 	defer sub.Close()
 	_, err = sub.ReadDir()
-	return hidden(err)
-}
-
-// hidden reports whether err says that what stands there cannot be seen.
-func hidden(err error) bool {
-	return errors.Is(err, safefile.ErrMounted) || errors.Is(err, fs.ErrPermission)
+	return safefile.Hidden(err)
 }

@@ -31,7 +31,7 @@ func (w way) parent(p rules.Path) (*safefile.Dir, error) {
 		}
 		dir, err = w.descend(p.Dir())
 		// Somebody may be changing the same directories: look again.
-		if !w.rebuilds || !safefile.Missing(err) && !safefile.Obstructed(err) && !errors.Is(err, fs.ErrExist) {
+		if !w.rebuilds || !safefile.Absent(err) && !errors.Is(err, fs.ErrExist) {
 			break
 		}
 	}
@@ -145,7 +145,7 @@ func (r *Restorer) Reset(p rules.Path) Result {
 	var result Result
 	dir, err := way{Restorer: r, result: &result}.descend(p)
 	if err != nil {
-		result.Err = unlessGone(err)
+		result.Err = safefile.UnlessAbsent(err)
 		return result
 	}
 	defer dir.Close()

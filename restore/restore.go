@@ -244,11 +244,11 @@ func (r *Restorer) Remove(p rules.Path) Result {
 	w := way{Restorer: r, result: &result}
 	dir, err := w.parent(p)
 	if err != nil {
-		result.Err = unlessGone(err)
+		result.Err = safefile.UnlessAbsent(err)
 		return result
 	}
 	defer dir.Close()
-	result.Err = unlessGone(w.work(dir, p.Dir(), func() error { return r.removeFrom(dir, p, &result) }))
+	result.Err = safefile.UnlessAbsent(w.work(dir, p.Dir(), func() error { return r.removeFrom(dir, p, &result) }))
 	if len(result.Displaced) > 0 {
 		r.prune(p.Dir())
 	}
@@ -271,13 +271,6 @@ func (r *Restorer) removeFrom(dir *safefile.Dir, p rules.Path, result *Result) e
 		return r.mkdir(dir, p)
 	}
 	return nil
-}
-
-func unlessGone(err error) error {
-	if safefile.Missing(err) || safefile.Obstructed(err) {
-		return nil
-	}
-	return err
 }
 
 // moveAway takes an entry out of the directory, into the quarantine or beside.

@@ -146,7 +146,7 @@ func (b *baseline) awaitAbsence(p rules.Path) error {
 		if err != nil {
 			return err
 		}
-		if _, err := dir.Stat(p.Base()); absent(err) {
+		if _, err := dir.Stat(p.Base()); safefile.Absent(err) {
 			return nil
 		} else if err != nil {
 			return err
@@ -246,14 +246,14 @@ func (b *baseline) measure(paths []rules.Path) ([]measured, error) {
 		}
 		dir, err := b.enter(p)
 		if err != nil {
-			if absent(err) {
+			if safefile.Absent(err) {
 				continue
 			}
 			return nil, &EntryError{Path: p, Err: err}
 		}
 		info, err := dir.Stat(p.Base())
 		switch {
-		case absent(err), err == nil && info.Kind == safefile.Directory:
+		case safefile.Absent(err), err == nil && info.Kind == safefile.Directory:
 			continue
 		case err != nil:
 			return nil, &EntryError{Path: p, Err: err}
@@ -295,7 +295,7 @@ func (b *baseline) capture(m measured) error {
 	e := &Entry{Path: m.path, Verdict: m.verdict, State: State{Info: m.info}}
 	err := b.read(e)
 	switch {
-	case absent(err):
+	case safefile.Absent(err):
 		return nil
 	case err != nil && (m.restored() || errors.Is(err, ErrBeingWritten)):
 		return err

@@ -60,26 +60,16 @@ func (l *Looker) Compare(e *Entry) Sight {
 	}
 	dir, err := l.parents.of(e.Path)
 	if err != nil {
-		return Sight{Err: unlessAbsent(err)}
+		return Sight{Err: safefile.UnlessAbsent(err)}
 	}
 	return l.compareIn(dir, e)
-}
-
-func absent(err error) bool { return safefile.Missing(err) || safefile.Obstructed(err) }
-
-// unlessAbsent drops an error that only says that nothing stands at the path.
-func unlessAbsent(err error) error {
-	if absent(err) {
-		return nil
-	}
-	return err
 }
 
 func (l *Looker) compareIn(dir *safefile.Dir, e *Entry) Sight {
 	name := e.Path.Base()
 	info, err := dir.Stat(name)
 	if err != nil {
-		return Sight{Err: unlessAbsent(err)}
+		return Sight{Err: safefile.UnlessAbsent(err)}
 	}
 	sight := Sight{State: State{Info: info}}
 	switch {
@@ -143,7 +133,7 @@ func unopened(info safefile.Info, err error) Sight {
 	switch {
 	case info.Kind != safefile.None && info.Kind != safefile.Regular:
 		return Sight{State: State{Info: info}}
-	case absent(err):
+	case safefile.Absent(err):
 		return Sight{}
 	default:
 		return Sight{State: State{Info: info}, Err: err}

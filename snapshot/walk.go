@@ -1,9 +1,6 @@
 package snapshot
 
 import (
-	"errors"
-	"io/fs"
-
 	"cage/internal/safefile"
 	"cage/rules"
 )
@@ -90,7 +87,7 @@ func (w *walker) descend(p rules.Path, parent *safefile.Dir) {
 func (v Visitor) deny(dir rules.Path, err error) {
 	// A directory that went away or was swapped while the walk came by is
 	// reported by the events of its parent.
-	if v.Denied != nil && (errors.Is(err, fs.ErrPermission) || errors.Is(err, safefile.ErrMounted)) {
+	if v.Denied != nil && safefile.Hidden(err) {
 		v.Denied(dir, err)
 	}
 }

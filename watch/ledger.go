@@ -55,8 +55,7 @@ func exhausted(err error) bool { return errors.Is(err, noMoreWatches) }
 // tells of it.
 func (w *Watcher) failed(err error) {
 	switch {
-	case err == nil, safefile.Missing(err), safefile.Obstructed(err),
-		errors.Is(err, safefile.ErrMounted), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM),
+	case err == nil, safefile.Absent(err), safefile.Hidden(err),
 		errors.Is(err, fsnotify.ErrClosed), errors.Is(err, errNoInstance):
 	case exhausted(err):
 		w.ledger.degrade(w.limits.exhausted)

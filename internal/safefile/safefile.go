@@ -103,6 +103,23 @@ func Obstructed(err error) bool {
 // Missing reports whether err says that nothing stands at the path.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
+// Absent reports whether err says that nothing can stand at the path: it is
+// missing, or obstructed on the way.
+func Absent(err error) bool { return Missing(err) || Obstructed(err) }
+
+// UnlessAbsent drops an error that only says that nothing stands at the path.
+func UnlessAbsent(err error) error {
+	if Absent(err) {
+		return nil
+	}
+	return err
+}
+
+// Hidden reports whether err says that what stands at the path cannot be seen.
+func Hidden(err error) bool {
+	return errors.Is(err, ErrMounted) || errors.Is(err, fs.ErrPermission)
+}
+
 // Exhausted reports whether err says that this program or the machine ran out
 // of something it needs to look: nothing was seen, so nothing is known.
 func Exhausted(err error) bool {
