@@ -8,7 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
+
+	"cage/internal/console"
 )
 
 // signals are those that end a session. They are taken from its first moment
@@ -33,7 +34,7 @@ type signals struct {
 func listen(stdin *os.File, shared bool) *signals {
 	s := &signals{
 		orders: make(chan os.Signal, 4), keys: make(chan os.Signal, 4), continued: make(chan os.Signal, 1),
-		commands: shared && isTerminal(stdin),
+		commands: shared && console.IsTerminal(stdin),
 	}
 	s.takeEnding()
 	take(s.continued, syscall.SIGCONT)
@@ -46,8 +47,6 @@ func (s *signals) takeEnding() {
 	take(s.orders, syscall.SIGTERM, syscall.SIGHUP)
 	take(s.keys, syscall.SIGINT, syscall.SIGQUIT)
 }
-
-func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
 func take(c chan os.Signal, wanted ...os.Signal) {
 	for _, sig := range wanted {

@@ -21,7 +21,7 @@ func (s *session) passTerminal() {
 // screen says how a new pseudo-terminal is to be: like the user's, and where
 // nobody types without an echo.
 func (s *session) screen() spawn.Screen {
-	return spawn.Screen{Like: s.console.Screen(), Silent: !isTerminal(s.Stdin)}
+	return spawn.Screen{Like: s.console.Screen(), Silent: !console.IsTerminal(s.Stdin)}
 }
 
 // stopsWith reports whether the cage stops where the command was stopped by sig:

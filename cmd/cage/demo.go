@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"time"
 
+	"cage/internal/console"
 	"cage/internal/demo"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,7 @@ and removes everything again. Nothing of yours is touched.`,
 				return fmt.Errorf("find this program: %w", err)
 			}
 			o := demo.Options{Program: program, Out: os.Stdout}
-			if isTerminal(os.Stdout) {
+			if console.IsTerminal(os.Stdout) {
 				o.Pause = readingTime
 			}
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"cage/internal/console"
 	"cage/session"
 	"cage/snapshot"
 
@@ -98,7 +99,7 @@ func (f *guardFlags) addTelling(a adder, json string) {
 func (f *guardFlags) guarding() session.Guarding {
 	return session.Guarding{
 		Env: os.Environ(), Messages: os.Stderr,
-		Bell:       f.bell.value == "always" || f.bell.value == "auto" && isTerminal(os.Stderr),
+		Bell:       f.bell.value == "always" || f.bell.value == "auto" && console.IsTerminal(os.Stderr),
 		ReportOnly: f.reportOnly,
 		Interval:   time.Duration(f.interval), Grace: time.Duration(f.grace),
 		ContestLimit: f.contestLimit.value, RuleContestLimit: f.ruleContestLimit.value,

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"cage/internal/console"
 	"cage/internal/physical"
 	"cage/report"
 )
@@ -18,7 +19,7 @@ import (
 // show prints a patch: as it is where a program reads it, spelled for people
 // and through their pager where they do.
 func show(ctx context.Context, root, patch string) error {
-	if !isTerminal(os.Stdout) {
+	if !console.IsTerminal(os.Stdout) {
 		return printText(patch)
 	}
 	text := report.Patch(patch, colours(os.Stdout))

@@ -5,17 +5,14 @@ import (
 	"fmt"
 	"os"
 
+	"cage/internal/console"
 	"cage/report"
-
-	"golang.org/x/term"
 )
-
-func isTerminal(file *os.File) bool { return term.IsTerminal(int(file.Fd())) }
 
 // colours reports whether what is written into a file is for a person's
 // terminal that wants colours.
 func colours(file *os.File) bool {
-	return isTerminal(file) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return console.IsTerminal(file) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // printText puts a text on stdout.

@@ -42,7 +42,7 @@ type Console struct {
 func Open(stdin, stdout, stderr *os.File) *Console {
 	c := &Console{group: unix.Getpgrp()}
 	for _, f := range []*os.File{stdin, stdout, stderr} {
-		if isTerminal(f) {
+		if IsTerminal(f) {
 			c.terminal = f
 			break
 		}
@@ -60,7 +60,7 @@ func Open(stdin, stdout, stderr *os.File) *Console {
 		return nil
 	}
 	for _, f := range []*os.File{stderr, stdout} {
-		if isTerminal(f) && (c.opened || sameTerminal(f, c.terminal)) {
+		if IsTerminal(f) && (c.opened || sameTerminal(f, c.terminal)) {
 			c.screen = f
 			break
 		}
@@ -77,7 +77,8 @@ func (c *Console) Close() {
 	}
 }
 
-func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
+// IsTerminal reports whether a file, if there is one, is a terminal.
+func IsTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
 func sameTerminal(a, b *os.File) bool {
 	var statA, statB unix.Stat_t

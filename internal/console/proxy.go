@@ -70,7 +70,7 @@ const patience = time.Second
 func (c *Console) Pass(remote Remote, stdin, stdout *os.File) *Proxy {
 	p := &Proxy{
 		console: c, remote: remote, stdin: stdin, stdout: stdout,
-		keyboard: isTerminal(stdin),
+		keyboard: IsTerminal(stdin),
 		drained:  make(chan struct{}), resized: make(chan os.Signal, 1),
 		over: make(chan struct{}), done: make(chan struct{}),
 	}
