@@ -34,9 +34,6 @@ type Result struct {
 	Untouched bool
 	// Unset names the attributes that the system refused to set back.
 	Unset []safefile.UnsetAttr
-	// InPlace says that the original file was overwritten because nothing
-	// could be exchanged there.
-	InPlace bool
 	// State is what stands at the path now, where the restore succeeded.
 	State snapshot.State
 }
@@ -206,7 +203,7 @@ func overwrite(dir *safefile.Dir, e *snapshot.Entry, node safefile.Node, result 
 		result.Displaced = append(result.Displaced, Displaced{Path: e.Path, Info: seen, Content: old})
 	}
 	if err == nil {
-		result.Unset, result.InPlace = unset, true
+		result.Unset = unset
 	}
 	return err
 }

@@ -125,20 +125,6 @@ func (m *Manifest) Paths() []rules.Path { return m.order }
 // Len returns the number of entries.
 func (m *Manifest) Len() int { return len(m.order) }
 
-// Beneath returns the paths of the entries that are dir or lie below it.
-func (m *Manifest) Beneath(dir rules.Path) []rules.Path {
-	from, _ := slices.BinarySearchFunc(m.order, dir, rules.Path.Compare)
-	var below []rules.Path
-	for _, p := range m.order[from:] {
-		if p.Within(dir) {
-			below = append(below, p)
-		} else if p.Anchor != dir.Anchor || p.Rel > dir.Rel+"0" { // '0' follows '/'
-			break
-		}
-	}
-	return below
-}
-
 // Directory returns the state that a directory had at the baseline, if it
 // holds entries or lies in a protected tree.
 func (m *Manifest) Directory(p rules.Path) (safefile.Info, bool) {

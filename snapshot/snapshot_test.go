@@ -418,7 +418,6 @@ func TestLinksOnTheWay(t *testing.T) {
 	}
 }
 
-// TestBeneath finds entries by directory, and no neighbours that sort between.
 // One attribute that cannot be set back lets no other one become the baseline.
 func TestWithAttributes(t *testing.T) {
 	attrs := func(pairs ...string) (list []safefile.Attr) {
@@ -475,20 +474,6 @@ func TestWithAttributes(t *testing.T) {
 				t.Errorf("the baseline's own became %+v", e.State.Attrs)
 			}
 		})
-	}
-}
-
-func TestBeneath(t *testing.T) {
-	s := newScene(t, "protect:\n- glob: \"**\"\n", map[string]string{
-		"a/x": "", "a/b/y": "", "a-b": "", "a.b/z": "", "a0": "", "ab": "", "b/a/x": "",
-	})
-	m := s.baseline()
-	var got []string
-	for _, p := range m.Beneath(root("a")) {
-		got = append(got, p.Rel)
-	}
-	if want := []string{"a/b/y", "a/x"}; !slices.Equal(got, want) {
-		t.Errorf("beneath a: %q", got)
 	}
 }
 

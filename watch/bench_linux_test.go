@@ -17,7 +17,7 @@ func BenchmarkEvent(b *testing.B) {
 		_, err := f.WriteAt([]byte("x"), 0)
 		s.must(err)
 		<-s.w.Ready()
-		for s.w.Take().Empty() {
+		for len(s.w.Take().Paths) == 0 {
 			<-s.w.Ready()
 		}
 	}

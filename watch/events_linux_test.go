@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -498,7 +499,7 @@ func TestCloseWhileEverythingMoves(t *testing.T) {
 	<-scanned
 	s.w.Take()
 	s.write(".env", "after the end")
-	if b := s.w.Take(); !b.Empty() {
+	if b := s.w.Take(); !reflect.DeepEqual(b, Batch{}) {
 		t.Errorf("a hint after Close: %+v", b)
 	}
 	close(stop)

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -52,7 +53,7 @@ func TestHintsCollapse(t *testing.T) {
 	if got := h.take(); !slices.Equal(got.Paths, []rules.Path{paths[1], paths[0]}) || got.Rescan || got.Walk {
 		t.Errorf("took %+v", got)
 	}
-	if got := h.take(); !got.Empty() {
+	if got := h.take(); !reflect.DeepEqual(got, Batch{}) {
 		t.Errorf("took again %+v", got)
 	}
 	h.add(paths...)

@@ -87,11 +87,6 @@ type Batch struct {
 	Errs []error
 }
 
-// Empty reports whether there is nothing in the batch.
-func (b Batch) Empty() bool {
-	return len(b.Paths) == 0 && !b.Rescan && !b.Walk && !b.Remounted && len(b.Errs) == 0
-}
-
 // Lack is something for want of which changes are seen late.
 type Lack struct {
 	Reason string

@@ -59,15 +59,6 @@ func (r *Repo) Hook(ctx context.Context, name string, variables []string) (strin
 	return join(r.Root, strings.TrimSuffix(string(out), "\n")), nil
 }
 
-// Includes returns the Includes of Config.
-func (r *Repo) Includes(ctx context.Context) ([]string, error) {
-	config, err := r.Config(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return config.Includes, nil
-}
-
 // sort makes a Config of what git config --show-origin -z lists: origin and
 // setting in turn, each ended by a NUL.
 func (r *Repo) sort(listing []byte) (*Config, error) {

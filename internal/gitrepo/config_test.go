@@ -53,9 +53,6 @@ func TestConfig(t *testing.T) {
 	if !slices.Equal(config.Includes, want) {
 		t.Errorf("includes\n got %q\nwant %q", config.Includes, want)
 	}
-	if includes, err := repo.Includes(context.Background()); err != nil || !slices.Equal(includes, want) {
-		t.Errorf("Includes: %q, %v", includes, err)
-	}
 	if repo.HooksDir != base+"/hooks/inner" || !slices.Equal(config.HooksLinks, []string{r + "/hk"}) {
 		t.Errorf("hooks %q by %q", repo.HooksDir, config.HooksLinks)
 	}

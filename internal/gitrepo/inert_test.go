@@ -87,9 +87,6 @@ func TestNothingConfiguredRuns(t *testing.T) {
 	if _, err := repo.Config(ctx); err != nil {
 		t.Error(err)
 	}
-	if _, err := repo.Includes(ctx); err != nil {
-		t.Error(err)
-	}
 	if _, err := repo.ParseConfig(ctx, []byte(before[r+"/.git/config"])); err != nil {
 		t.Error(err)
 	}
