@@ -52,7 +52,7 @@ func (s *session) tryGuardPushes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.judge = pushguard.Judge{Repo: s.repo, Plan: s.plan, Start: start}
+	s.judge = pushguard.Judge{Repo: s.repo, Plan: s.plan, Start: start}.Note(s.started)
 	if s.ReportOnly {
 		return errReportOnly
 	}

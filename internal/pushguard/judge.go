@@ -17,6 +17,8 @@ type Judge struct {
 	// Start is what references pointed to when the session began. What they
 	// reach was there before.
 	Start gitrepo.Refs
+	// Logged is what git had noted of pushes by then.
+	Logged Logged
 }
 
 // Finding is a change of a protected file by a commit.

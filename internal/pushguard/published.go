@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -30,9 +31,44 @@ const (
 	maxLogs = 20_000
 )
 
+// Logged are pushes that git had noted before the command was started, as lines
+// of its logs and how often each is there. They tell what happened earlier in the
+// second of the start, which the logs do not. However a log is trimmed or written
+// anew later, a line that is not among them came later.
+type Logged map[logged]int
+
+// logged is a line in the log of a reference.
+type logged struct{ ref, line string }
+
+// take reports whether a line is there, once for each time that it is.
+func (l Logged) take(line logged) bool {
+	if l[line] == 0 {
+		return false
+	}
+	l[line]--
+	return true
+}
+
+// Note returns the judge with what the logs hold by now of pushes since a time.
+// It reads those logs that were written to since then, and looks at the times of
+// the others. Where they cannot be read their times have to do.
+func (j Judge) Note(since time.Time) Judge {
+	moves, err := j.moves(since)
+	if err != nil {
+		return j
+	}
+	j.Logged = make(Logged)
+	for _, move := range moves {
+		if move.push {
+			j.Logged[move.line]++
+		}
+	}
+	return j
+}
+
 // Published returns the pushes since a time that git noted in the logs of the
 // references that stand for other repositories' branches, and that sent changes
-// of protected files. It sees what was pushed to a configured remote where git
+// of protected files, but those that were Logged. It sees what was pushed to a configured remote where git
 // keeps such logs as files; who pushes to a URL, turns them off or rewrites them
 // is not seen.
 func (j Judge) Published(ctx context.Context, since time.Time) ([]Published, error) {
@@ -40,9 +76,10 @@ func (j Judge) Published(ctx context.Context, since time.Time) ([]Published, err
 	if err != nil {
 		return nil, fmt.Errorf("look for pushes in git's logs: %w", err)
 	}
+	j.Logged = maps.Clone(j.Logged)
 	var all []Published
 	for _, move := range moves {
-		if !move.push || strings.Trim(move.after, "0") == "" {
+		if !move.push || strings.Trim(move.after, "0") == "" || j.Logged.take(move.line) {
 			continue
 		}
 		findings, err := j.outgoing(ctx, []string{move.after}, append(fetched(moves, move.at), move.before))
@@ -50,7 +87,7 @@ func (j Judge) Published(ctx context.Context, since time.Time) ([]Published, err
 			return all, fmt.Errorf("judge what was pushed: %w", err)
 		}
 		if len(findings) > 0 {
-			all = append(all, Published{Ref: move.ref, Findings: findings})
+			all = append(all, Published{Ref: move.line.ref, Findings: findings})
 		}
 	}
 	return all, nil
@@ -69,7 +106,7 @@ func fetched(moves []move, at int64) []string {
 
 // move is a line of a reference's log.
 type move struct {
-	ref           string
+	line          logged
 	before, after string
 	at            int64 // in seconds
 	// push says that a push moved it.
@@ -98,7 +135,7 @@ func (j Judge) moves(since time.Time) ([]move, error) {
 		ref, _ := strings.CutPrefix(path, logs+"/")
 		for _, line := range tail(path) {
 			if m, ok := j.parse(line); ok && m.at >= since.Unix() {
-				m.ref = ref
+				m.line = logged{ref, string(line)}
 				moves = append(moves, m)
 			}
 		}

@@ -1,6 +1,7 @@
 package pushguard
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -456,6 +457,52 @@ func TestPublished(t *testing.T) {
 	if all, err := judge.Published(context.Background(), time.Now().Add(time.Hour)); err != nil || len(all) > 0 {
 		t.Errorf("told of %v, %v", all, err)
 	}
+}
+
+// Promise: a push of the second in which the session began, but before it, is
+// not the session's, and its own are told of whatever becomes of the logs.
+func TestPublishedBefore(t *testing.T) {
+	s := newScene(t, "repo", "tmp")
+	since := time.Now().Add(-time.Minute) // as far as git's whole seconds go
+	log := filepath.Join(s.repo, ".git/logs/refs/remotes/origin/main")
+	wants := func(judge Judge, want int) {
+		t.Helper()
+		all, err := judge.Published(context.Background(), since)
+		must(t, err)
+		if len(all) != want {
+			t.Errorf("told of %v, want %d", all, want)
+		}
+	}
+	s.git(s.repo, "push", "-q", "origin", "main")
+	s.record(".github/workflows/ci.yml")
+	// The same over and over, so that git notes the same lines.
+	t.Setenv("GIT_COMMITTER_DATE", fmt.Sprint(time.Now().Unix())+" +0000")
+	forth := func() { s.git(s.repo, "push", "-q", "origin", "main") }
+	back := func() { s.git(s.repo, "push", "-qf", "origin", "HEAD~1:main") }
+	forth()
+	back()
+	wants(s.guard.judge, 1) // by time alone
+	judge := s.guard.judge.Note(since)
+	wants(judge, 0)
+	wants(judge, 0)
+	forth()
+	wants(judge, 1)
+	back()
+	forth()
+	wants(judge, 2)
+
+	// The log is cut, and grows again.
+	lines, err := os.ReadFile(log)
+	must(t, err)
+	must(t, os.WriteFile(log, bytes.Join(bytes.SplitAfter(lines, []byte("\n"))[3:], nil), 0o600))
+	back()
+	forth()
+	wants(judge, 2)
+	must(t, os.Truncate(log, 0))
+	wants(judge, 0)
+	s.record(".gitlab-ci.yml")
+	forth()
+	wants(judge, 1)
 }
 
 // Promise: many references at once reach the session and the repository's own
