@@ -113,7 +113,7 @@ func (p *program) Close() error {
 // Processes follows a parent only if it is still the same process after the
 // whole table was read: then it was all the time.
 func (p *program) Processes() ([]Process, error) {
-	all, err := table()
+	all, err := readTable()
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +132,11 @@ func (p *program) Processes() ([]Process, error) {
 			tree = append(tree, s)
 		}
 	}
-	if s, ok := all[p.process.PID]; ok && s.start == p.process.Start {
+	if s := all.of(p.process.PID); s.process().ID == p.process.ID {
 		add(s)
 	}
-	for id := range p.seen {
-		if s, ok := all[id.PID]; ok && s.start == id.Start {
+	for _, s := range all {
+		if p.seen[s.process().ID] {
 			add(s)
 		}
 	}

@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -33,9 +34,9 @@ type Tree struct {
 	ended bool
 	// told has the IDs of those that took SIGTERM.
 	told sync.Map
-	// seen are the descendants of the last listing, guarded by mu: one that was
-	// listed once is followed after its parent has died.
-	seen map[ID]Process
+	// seen are the descendants of the last listing, in its order, guarded by mu: one
+	// that was listed once is followed after its parent has died.
+	seen []Process
 }
 
 // reap waits, without blocking, for the Reaper's children that have ended,
@@ -65,10 +66,10 @@ func (t *Tree) Processes() ([]Process, error) {
 // them. The caller holds mu.
 func (t *Tree) look() []Process {
 	var tree []Process
-	seen := make(map[ID]Process)
+	listed := make(map[ID]bool)
 	add := func(p Process) {
-		if _, known := seen[p.ID]; !known {
-			seen[p.ID] = p
+		if !listed[p.ID] {
+			listed[p.ID] = true
 			tree = append(tree, p)
 		}
 	}
@@ -88,7 +89,6 @@ func (t *Tree) look() []Process {
 			add(child)
 		}
 	}
-	delete(seen, t.command.id)
-	t.seen = seen
+	t.seen = slices.DeleteFunc(slices.Clone(tree), func(p Process) bool { return p.ID == t.command.id })
 	return tree
 }

@@ -44,7 +44,7 @@ func foreignChildren(self ID) ([]Process, error) {
 	if _, err := retry(func() (int, error) { return 0, unix.Waitid(unix.P_ALL, 0, nil, every, nil) }); errors.Is(err, unix.ECHILD) {
 		return nil, nil
 	}
-	all, err := table()
+	all, err := readTable()
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (r *Reaper) reapAny() {
 // parent is followed only if it is still the same process after the whole
 // table was read: then it was all the time.
 func (t *Tree) list() ([]stat, error) {
-	all, err := table()
+	all, err := readTable()
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,11 @@ package proc
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -117,8 +119,11 @@ func parseStat(line []byte) (stat, error) {
 	return s, nil
 }
 
-// table reads the entry of every process that a listing of /proc shows.
-func table() (map[int]stat, error) {
+// table has the entry of every process that a listing of /proc shows, in the order
+// of their numbers: processes that stay are listed in the same order every time.
+type table []stat
+
+func readTable() (table, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("listing processes: %w", err)
@@ -128,17 +133,29 @@ func table() (map[int]stat, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing processes: %w", err)
 	}
-	all := make(map[int]stat, len(names))
+	all := make(table, 0, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
 		if s, err := readStat(pid); err == nil {
-			all[pid] = s
+			all = append(all, s)
 		}
 	}
+	slices.SortFunc(all, byNumber)
 	return all, nil
+}
+
+func byNumber(a, b stat) int { return cmp.Compare(a.pid, b.pid) }
+
+// of returns the entry of a process, which is empty where the number is nobody's.
+func (t table) of(pid int) stat {
+	i, found := slices.BinarySearchFunc(t, stat{pid: pid}, byNumber)
+	if !found {
+		return stat{}
+	}
+	return t[i]
 }
 
 // Newest returns the number of the process or thread that this machine, as far

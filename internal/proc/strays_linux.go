@@ -3,6 +3,7 @@ package proc
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 )
 
@@ -18,7 +19,7 @@ import (
 // of others that count. Of those that live the rest is doubtful: the record is
 // the only one to say that they are of the run.
 func Strays(recorded []ID, entry string, after uint64) (strays, doubtful []Process, err error) {
-	all, err := table()
+	all, err := readTable()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,38 +29,43 @@ func Strays(recorded []ID, entry string, after uint64) (strays, doubtful []Proce
 		for !counted[s.pid] {
 			counted[s.pid] = true
 			strays = append(strays, s.process())
-			if holder := all[s.parent]; orphanedKeeper(all, holder) && !above[holder.pid] && holder.unchanged() {
+			if holder := all.of(s.parent); orphanedKeeper(all, holder) && !above[holder.pid] && holder.unchanged() {
 				s = holder
 			}
 		}
 	}
-	for pid, s := range all {
-		if above[pid] || s.start <= after || !s.live() || !adopter(all, s.parent) {
+	for _, s := range all {
+		if above[s.pid] || s.start <= after || !s.live() || !adopter(all, s.parent) {
 			continue
 		}
-		if carries(pid, entry) && s.unchanged() {
+		if carries(s.pid, entry) && s.unchanged() {
 			count(s)
 		}
 	}
-	open := make(map[ID]stat)
+	known := make(map[ID]bool)
 	for _, id := range recorded {
-		if s, ok := all[id.PID]; ok && s.start == id.Start && s.live() && !above[id.PID] && !counted[id.PID] {
-			open[id] = s
+		known[id] = true
+	}
+	var open []stat
+	for _, s := range all {
+		if known[s.process().ID] && s.live() && !above[s.pid] && !counted[s.pid] {
+			open = append(open, s)
 		}
 	}
 	for grown := true; grown; {
 		grown = false
-		for id, s := range open {
-			if s.start >= after && (adopter(all, s.parent) || counted[s.parent] || carries(id.PID, entry)) && s.unchanged() {
+		open = slices.DeleteFunc(open, func(s stat) bool {
+			ours := s.start >= after && (adopter(all, s.parent) || counted[s.parent] || carries(s.pid, entry)) && s.unchanged()
+			if ours {
 				count(s)
-				delete(open, id)
 				grown = true
 			}
-		}
+			return ours
+		})
 	}
-	for id, s := range open {
-		if id.Alive() {
-			doubtful = append(doubtful, s.process())
+	for _, s := range open {
+		if p := s.process(); p.Alive() {
+			doubtful = append(doubtful, p)
 		}
 	}
 	return strays, doubtful, nil
@@ -68,13 +74,13 @@ func Strays(recorded []ID, entry string, after uint64) (strays, doubtful []Proce
 // Holding lists the processes that have a file open under that path, as far as
 // this user may see it.
 func Holding(path string) []Process {
-	all, err := table()
+	all, err := readTable()
 	if err != nil {
 		return nil
 	}
 	var holding []Process
-	for pid, s := range all {
-		if pid != os.Getpid() && opened(pid, path) {
+	for _, s := range all {
+		if s.pid != os.Getpid() && opened(s.pid, path) {
 			holding = append(holding, s.process())
 		}
 	}
@@ -99,16 +105,16 @@ func opened(pid int, path string) bool {
 
 // Ancestors returns this process and those above it.
 func Ancestors() (map[int]bool, error) {
-	all, err := table()
+	all, err := readTable()
 	if err != nil {
 		return nil, err
 	}
 	return ancestors(all), nil
 }
 
-func ancestors(all map[int]stat) map[int]bool {
+func ancestors(all table) map[int]bool {
 	above := make(map[int]bool)
-	for pid := os.Getpid(); pid > 0 && !above[pid]; pid = all[pid].parent {
+	for pid := os.Getpid(); pid > 0 && !above[pid]; pid = all.of(pid).parent {
 		above[pid] = true
 	}
 	return above
@@ -116,11 +122,11 @@ func ancestors(all map[int]stat) map[int]bool {
 
 // adopter reports whether a process takes orphans: pid 1, or a service manager
 // that pid 1 started, which is a child subreaper (systemd.exec(5)).
-func adopter(all map[int]stat, pid int) bool {
+func adopter(all table, pid int) bool {
 	if pid <= 1 {
 		return true
 	}
-	s := all[pid]
+	s := all.of(pid)
 	return s.parent == 1 && s.name == "systemd" || orphanedKeeper(all, s)
 }
 
@@ -130,7 +136,7 @@ const KeeperName = "cage-keeper"
 
 // orphanedKeeper reports whether a process is a keeper whose program is gone. It
 // would have ended its run by now if nobody had stopped it.
-func orphanedKeeper(all map[int]stat, s stat) bool {
+func orphanedKeeper(all table, s stat) bool {
 	args, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/cmdline")
 	return err == nil && bytes.HasPrefix(args, []byte(KeeperName+"\x00")) && adopter(all, s.parent)
 }

@@ -82,6 +82,33 @@ func TestTreeIsFrozen(t *testing.T) {
 	g.kill(t)
 }
 
+// Processes that stay are listed in the same order every time, which people read
+// and whoever looks for news compares.
+func TestListingsKeepTheirOrder(t *testing.T) {
+	const siblings = `i=0; while [ $i -lt 20 ]; do i=$((i+1)); sleep 1000 & done; wait`
+	compare := func(t *testing.T, list func() ([]Process, error)) {
+		var first []Process
+		eventually(t, "all are listed", func() bool {
+			first, _ = list()
+			return len(first) == 21
+		})
+		again, err := list()
+		if !slices.Equal(idsOf(again), idsOf(first)) || err != nil {
+			t.Errorf("listed are\n%v, then\n%v, %v", idsOf(first), idsOf(again), err)
+		}
+	}
+	t.Run("a tree", func(t *testing.T) {
+		g := plant(t, siblings)
+		compare(t, g.tree.Processes)
+		g.kill(t)
+	})
+	t.Run("an attached program", func(t *testing.T) {
+		p, _ := attach(t, siblings)
+		compare(t, p.Processes)
+		p.Kill(patience)
+	})
+}
+
 func TestTreeIsListed(t *testing.T) {
 	g := plant(t, `(setsid sh -c 'echo $$; sleep 1000 & echo $!; wait' &) ; echo $$; wait; exec sleep 1000`)
 	want := []int{number(t, g.line(t)), number(t, g.line(t)), number(t, g.line(t))}
