@@ -94,7 +94,8 @@ func memory(ctx context.Context, st *stage) (figures []figure, err error) {
 	if err := c.turn(ctx, c.cage, 200); err != nil {
 		return nil, err
 	}
-	return figures, take("the same after 200 restores")
+	err = take("the same after 200 restores")
+	return figures, err
 }
 
 // forest makes directories in a repository, a hundred in each of the first

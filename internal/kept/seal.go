@@ -26,7 +26,8 @@ func (k *Keeper) seal(v *Version, last bool) (Sealed, bool) {
 	s := Sealed{Tag: v.Tag, Path: v.Path, Info: v.Info, Came: v.came, size: v.Info.Size, Quarantined: v.Quarantined}
 	switch {
 	case v.Content != nil:
-		return s, k.sealContent(v.Content, &s) || last
+		sealed := k.sealContent(v.Content, &s)
+		return s, sealed || last
 	case v.Beside != "":
 		s.Place = v.Beside
 		if v.Info.Kind == safefile.Symlink {
@@ -43,7 +44,8 @@ func (k *Keeper) seal(v *Version, last bool) (Sealed, bool) {
 	}
 	switch {
 	case v.Info.Kind == safefile.Regular:
-		return s, k.sealFile(v, dir, &s, last)
+		sealed := k.sealFile(v, dir, &s, last)
+		return s, sealed
 	case !lies:
 		s.Err = errTakenAway
 	case v.Info.Kind == safefile.Symlink:
