@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,10 @@ func TestDoctorTellsWhatIsLeft(t *testing.T) {
 		if !strings.Contains(text, words) {
 			t.Errorf("the doctor does not say %q:\n%s", words, text)
 		}
+	}
+	// The session may have lived in another time zone.
+	if !regexp.MustCompile(`it last lived at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`).MatchString(text) {
+		t.Errorf("the doctor does not say when the session last lived:\n%s", text)
 	}
 	if after := i.contents() + i.read(lock); after != before {
 		t.Errorf("the doctor changed the journal:\n%s\nafter\n%s", after, before)

@@ -108,7 +108,7 @@ func inJournal(folder, missed string) (found *report.Leftover, interrupted strin
 	}
 	return &report.Leftover{
 		Kind: report.LeftoverInterrupted, Place: folder,
-		Text: fmt.Sprintf("session %s was interrupted; it last lived at %s", left.Session, left.LastSign.Format("2006-01-02 15:04:05")),
+		Text: fmt.Sprintf("session %s was interrupted; it last lived at %s", left.Session, report.Timestamp(left.LastSign)),
 		Fix:  "the next session here puts its files back; or decide with: cage review --recover restore|keep",
 	}, left.Session, nil
 }

@@ -103,7 +103,8 @@ const (
 
 func onNamespaces() report.Finding {
 	var own []string
-	for name, first := range map[string]string{"pid": firstPIDNamespace, "user": firstUserNamespace} {
+	for _, first := range []string{firstPIDNamespace, firstUserNamespace} {
+		name, _, _ := strings.Cut(first, ":")
 		if link, err := os.Readlink("/proc/self/ns/" + name); err == nil && link != first {
 			own = append(own, name)
 		}
