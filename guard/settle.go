@@ -54,7 +54,8 @@ const crowdPatience = 250 * time.Millisecond
 
 // hold reports whether a path may stay in its state for now. Crowd is the time
 // that programs have waited for a processor so far: what of it falls into the
-// state does not count, since whoever writes may have been among them.
+// state does not count, since whoever writes may have been among them. An account
+// that could be read before and not now takes no patience away.
 func (s settling) hold(p rules.Path, h half, now time.Time, crowd time.Duration) bool {
 	state := s[p]
 	if state == nil {
@@ -65,7 +66,7 @@ func (s settling) hold(p rules.Path, h half, now time.Time, crowd time.Duration)
 	if state.first[h].IsZero() {
 		state.first[h], state.crowded[h] = now, crowd
 	}
-	lenience := min(crowd-state.crowded[h], crowdPatience-h.patience())
+	lenience := max(0, min(crowd-state.crowded[h], crowdPatience-h.patience()))
 	state.due = state.first[h].Add(h.patience() + lenience)
 	return now.Before(state.due)
 }

@@ -49,6 +49,9 @@ func TestSettling(t *testing.T) {
 			{at: 0, state: absent, crowd: time.Hour}, {at: 30 * ms, state: absent, crowd: time.Hour + 15*ms},
 			{at: 50 * ms, state: absent, crowd: time.Hour + 25*ms},
 		}, 50 * ms},
+		{"an account of it that cannot be read takes nothing away", []sight{
+			{at: 0, state: absent, crowd: time.Hour}, {at: 19 * ms, state: absent}, {at: 20 * ms, state: absent},
+		}, 20 * ms},
 		{"up to a bound", []sight{
 			{at: 0, state: prefix}, {at: 249 * ms, state: prefix, crowd: 300 * ms}, {at: 250 * ms, state: prefix, crowd: 300 * ms},
 		}, 250 * ms},
