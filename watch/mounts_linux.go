@@ -22,7 +22,10 @@ type mounts struct {
 	// too, and the kernel tells each change once for a descriptor.
 	table int
 	wake  int // eventfd that ends the waiting
-	seen  []mount
+	// looked says that there was a look at the table, seen what the last one that
+	// did not fail showed.
+	looked bool
+	seen   []mount
 }
 
 // mount is one line of the mount table that concerns an anchor.
@@ -42,10 +45,10 @@ func (w *Watcher) startMounts() {
 		return
 	}
 	w.mounts = m
-	w.noteMounts()
+	w.noteMounts(os.ReadFile(mountTable))
 	w.running.Go(func() {
 		for m.wait() {
-			w.noteMounts()
+			w.noteMounts(os.ReadFile(mountTable))
 		}
 	})
 }
@@ -96,16 +99,17 @@ func (m *mounts) release() {
 }
 
 // noteMounts compares the table with the last look. Only mounts that concern
-// an anchor count: on a busy machine others come and go all the time.
-func (w *Watcher) noteMounts() {
-	table, err := os.ReadFile(mountTable)
+// an anchor count: on a busy machine others come and go all the time. After a
+// look that failed nothing is known of what came and went since.
+func (w *Watcher) noteMounts(table []byte, err error) {
+	first := !w.mounts.looked
+	w.mounts.looked = true
 	if err != nil {
 		w.hints.fail(fmt.Errorf("read the mount table: %w", err))
 		w.lose(true)
 		return
 	}
 	now := concerning(table, w.layout)
-	first := w.mounts.seen == nil
 	same := slices.Equal(now, w.mounts.seen)
 	w.mounts.seen = now
 	if same {

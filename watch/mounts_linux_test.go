@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -40,5 +41,25 @@ broken line
 	found = concerning([]byte(table+"40 30 0:50 / /home/u/my\\040work rw - tmpfs x rw\n"), l)
 	if reasons := unseen(found, l); len(reasons) != 1 || !strings.Contains(reasons[0], "sshfs") {
 		t.Errorf("%q", reasons)
+	}
+}
+
+// A look at the table that failed was a look: the next one may show what changed
+// since the watches were set.
+func TestFailedLookAtMounts(t *testing.T) {
+	const table = "21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+	for _, failed := range []bool{false, true} {
+		w := &Watcher{layout: rules.Layout{Root: "/r", CommonDir: "/r/.git"}, mounts: new(mounts)}
+		w.hints.init(systemLimits().pending)
+		if failed {
+			w.noteMounts(nil, fs.ErrPermission)
+			if b := w.hints.take(); !b.Rescan || len(b.Errs) != 1 {
+				t.Errorf("it is not told: %+v", b)
+			}
+		}
+		w.noteMounts([]byte(table), nil)
+		if b := w.hints.take(); b.Remounted != failed {
+			t.Errorf("where a look has failed (%v), the next one says %+v", failed, b)
+		}
 	}
 }
