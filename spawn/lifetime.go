@@ -22,20 +22,19 @@ const (
 
 // checkModes refuses modes that are none, and those that contradict each other.
 func (c Command) checkModes() error {
-	for what, unknown := range map[string]bool{
-		"lifetime":           int(c.Lifetime) >= len(lifetimeNames),
-		"terminal":           int(c.Terminal) >= len(terminalNames),
-		"environment policy": int(c.Environment.Policy) >= len(policyNames),
-	} {
-		if unknown {
-			return &StartError{Name: c.Path, Reason: "its " + what + " is none of those that this package names"}
-		}
-	}
-	if c.Lifetime == LifetimeLeave && c.Terminal == NewPTY {
-		return &StartError{Name: c.Path, Reason: "a terminal of its own (pty) ends with the run, and takes with it what the lifetime leave is to leave"}
-	}
-	if c.Lifetime == LifetimeLeave && c.PrivateTmp {
-		return &StartError{Name: c.Path, Reason: "a temporary directory of its own is removed with the run, and what the lifetime leave is to leave may use it"}
+	refuse := func(reason string) error { return &StartError{Name: c.Path, Reason: reason} }
+	const unknown = " is none of those that this package names"
+	switch {
+	case int(c.Lifetime) >= len(lifetimeNames):
+		return refuse("its lifetime" + unknown)
+	case int(c.Terminal) >= len(terminalNames):
+		return refuse("its terminal" + unknown)
+	case int(c.Environment.Policy) >= len(policyNames):
+		return refuse("its environment policy" + unknown)
+	case c.Lifetime == LifetimeLeave && c.Terminal == NewPTY:
+		return refuse("a terminal of its own (pty) ends with the run, and takes with it what the lifetime leave is to leave")
+	case c.Lifetime == LifetimeLeave && c.PrivateTmp:
+		return refuse("a temporary directory of its own is removed with the run, and what the lifetime leave is to leave may use it")
 	}
 	return nil
 }
