@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOutput is returned by Run where a helper wrote more than it may.
-var ErrOutput = errors.New("more output than allowed")
+// errOutput is returned by Run where a helper wrote more than it may.
+var errOutput = errors.New("more output than allowed")
 
 // Helper is a short-lived process that the program runs for itself.
 type Helper struct {
@@ -147,7 +147,7 @@ func (p *pipes) collect() (stdout, stderr []byte, err error) {
 	p.complaints.drain(p.stderr.ours)
 	p.close()
 	if p.output.over {
-		err = fmt.Errorf("standard output: %w (%d bytes)", ErrOutput, p.output.limit)
+		err = fmt.Errorf("standard output: %w (%d bytes)", errOutput, p.output.limit)
 	}
 	return p.output.kept.Bytes(), p.complaints.kept.Bytes(), err
 }

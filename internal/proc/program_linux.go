@@ -62,11 +62,11 @@ func (p *program) identify(pid, fd int) error {
 	if err != nil {
 		return err
 	}
-	above, err := Ancestors()
+	all, err := readTable()
 	if err != nil {
 		return err
 	}
-	if above[pid] {
+	if ancestors(all)[pid] {
 		return ErrAncestor
 	}
 	err = unix.PidfdSendSignal(fd, 0, nil, 0)

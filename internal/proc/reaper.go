@@ -30,8 +30,7 @@ var (
 //
 // Only one made by NewBystander leaves room for others, of both kinds.
 type Reaper struct {
-	self    ID
-	foreign []Process
+	self ID
 	// owns says that every child there is belongs to the Reaper, so that
 	// wait4(-1) is its to call and ECHILD speaks of its tree alone.
 	owns bool
@@ -110,11 +109,11 @@ func NewReaper() (*Reaper, error) {
 	if err != nil {
 		return nil, err
 	}
-	foreign, err := foreignChildren(self)
+	foreign, err := hasForeignChildren(self)
 	if err != nil {
 		return nil, err
 	}
-	return openReaper(self, foreign, hasSubreaper && len(foreign) == 0)
+	return openReaper(self, hasSubreaper && !foreign)
 }
 
 // NewBystander returns a Reaper for a program whose other children somebody
@@ -125,13 +124,12 @@ func NewBystander() (*Reaper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openReaper(self, nil, false)
+	return openReaper(self, false)
 }
 
-func openReaper(self ID, foreign []Process, owns bool) (*Reaper, error) {
+func openReaper(self ID, owns bool) (*Reaper, error) {
 	r := &Reaper{
 		self:     self,
-		foreign:  foreign,
 		owns:     owns,
 		children: make(map[int]*Child),
 		forks:    make(chan forking),
@@ -148,10 +146,6 @@ func openReaper(self ID, foreign []Process, owns bool) (*Reaper, error) {
 	r.running.Go(r.wait)
 	return r, nil
 }
-
-// Foreign returns the children that the program had before its Reaper. It is
-// empty on systems where they do not stand in the way of a tree.
-func (r *Reaper) Foreign() []Process { return r.foreign }
 
 // Shared reports whether a tree needs a process of its own to hold it: an end
 // that waits for every child of the program would wait for others too.

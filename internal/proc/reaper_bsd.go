@@ -15,9 +15,9 @@ const hasSubreaper = false
 // adoptOrphans has nothing to set; NewReaper does not ask for it here.
 func adoptOrphans(bool) error { return nil }
 
-// foreignChildren finds none: without a subreaper no end condition waits for
+// hasForeignChildren finds none: without a subreaper no end condition waits for
 // every child, so those of others are not in its way.
-func foreignChildren(ID) ([]Process, error) { return nil, nil }
+func hasForeignChildren(ID) (bool, error) { return false, nil }
 
 // leavingRoom leaves none.
 func leavingRoom(fork func() (int, error)) (pid int, err error) { return fork() }

@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -36,25 +37,16 @@ func adoptOrphans(on bool) error {
 	return nil
 }
 
-// foreignChildren returns the children that the program has. Whether there are
-// any the kernel says in one call, which takes none of them away (WNOWAIT);
-// only then is the process table read.
-func foreignChildren(self ID) ([]Process, error) {
+// hasForeignChildren reports whether the program has children that live. Whether
+// there are any the kernel says in one call, which takes none of them away
+// (WNOWAIT); only then is the process table read.
+func hasForeignChildren(self ID) (bool, error) {
 	const every = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT | unix.WALL
 	if _, err := retry(func() (int, error) { return 0, unix.Waitid(unix.P_ALL, 0, nil, every, nil) }); errors.Is(err, unix.ECHILD) {
-		return nil, nil
+		return false, nil
 	}
 	all, err := readTable()
-	if err != nil {
-		return nil, err
-	}
-	var found []Process
-	for _, s := range all {
-		if s.parent == self.PID && s.live() {
-			found = append(found, s.process())
-		}
-	}
-	return found, nil
+	return slices.ContainsFunc(all, func(s stat) bool { return s.parent == self.PID && s.live() }), err
 }
 
 // dieWithParent has a process killed when the thread that forked it ends.

@@ -103,15 +103,7 @@ func opened(pid int, path string) bool {
 	return false
 }
 
-// Ancestors returns this process and those above it.
-func Ancestors() (map[int]bool, error) {
-	all, err := readTable()
-	if err != nil {
-		return nil, err
-	}
-	return ancestors(all), nil
-}
-
+// ancestors returns this process and those above it.
 func ancestors(all table) map[int]bool {
 	above := make(map[int]bool)
 	for pid := os.Getpid(); pid > 0 && !above[pid]; pid = all.of(pid).parent {
