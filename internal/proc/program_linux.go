@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,47 +111,26 @@ func (p *program) Close() error {
 	return err
 }
 
-// Processes follows a parent only if it is still the same process after the
-// whole table was read: then it was all the time.
 func (p *program) Processes() ([]Process, error) {
 	all, err := readTable()
 	if err != nil {
 		return nil, err
 	}
-	above := ancestors(all)
-	children := make(map[int][]stat)
-	for _, s := range all {
-		children[s.parent] = append(children[s.parent], s)
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var tree []stat
-	listed := make(map[ID]bool)
-	add := func(s stat) {
-		if id := s.process().ID; s.live() && !above[s.pid] && !listed[id] {
-			listed[id] = true
-			tree = append(tree, s)
-		}
-	}
-	if s := all.of(p.process.PID); s.process().ID == p.process.ID {
-		add(s)
-	}
+	var roots []stat
 	for _, s := range all {
-		if p.seen[s.process().ID] {
-			add(s)
+		switch id := s.process().ID; {
+		case id == p.process.ID:
+			roots = slices.Insert(roots, 0, s)
+		case p.seen[id]:
+			roots = append(roots, s)
 		}
 	}
-	for i := 0; i < len(tree); i++ {
-		if below := children[tree[i].pid]; len(below) > 0 && tree[i].unchanged() {
-			for _, s := range below {
-				add(s)
-			}
-		}
-	}
-	p.seen = listed
-	processes := make([]Process, len(tree))
-	for i, s := range tree {
-		processes[i] = s.process()
+	processes := living(all.descend(roots, ancestors(all)))
+	p.seen = make(map[ID]bool)
+	for _, one := range processes {
+		p.seen[one.ID] = true
 	}
 	return processes, nil
 }

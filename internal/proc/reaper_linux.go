@@ -105,49 +105,17 @@ func (r *Reaper) reapAny() {
 	}
 }
 
-// list returns the tree's processes, parents before children.
-//
-// The entries are read one after the other while processes come and go, so an
-// entry may name as its parent a number that was given away in between. Hence a
-// parent is followed only if it is still the same process after the whole
-// table was read: then it was all the time.
-func (t *Tree) list() ([]stat, error) {
-	all, err := readTable()
-	if err != nil {
-		return nil, err
-	}
-	children := make(map[int][]stat)
-	for _, s := range all {
-		children[s.parent] = append(children[s.parent], s)
-	}
-	var tree []stat
-	for _, s := range children[t.reaper.self.PID] {
-		// Asked after the table was read: whoever forked a helper that is in
-		// the table has registered it by the time that the lock is free.
-		if !t.reaper.attends(s.pid) {
-			tree = append(tree, s)
-		}
-	}
-	for i := 0; i < len(tree); i++ {
-		parent := tree[i]
-		if below := children[parent.pid]; len(below) > 0 && parent.unchanged() {
-			tree = append(tree, below...)
-		}
-	}
-	return tree, nil
-}
-
-func (s stat) unchanged() bool {
-	now, err := readStat(s.pid)
-	return err == nil && now.start == s.start
-}
-
-// attends reports whether the child with this number is none of the tree.
-func (r *Reaper) attends(pid int) bool {
+// attended returns the numbers of the children that are none of the tree.
+func (r *Reaper) attended() map[int]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	child, ours := r.children[pid]
-	return ours && (r.tree == nil || child != r.tree.command)
+	numbers := make(map[int]bool)
+	for pid, child := range r.children {
+		if r.tree == nil || child != r.tree.command {
+			numbers[pid] = true
+		}
+	}
+	return numbers
 }
 
 // Processes lists the tree's processes, parents before children. A process
@@ -156,15 +124,17 @@ func (t *Tree) Processes() ([]Process, error) {
 	if t.isGone() {
 		return nil, nil
 	}
-	tree, err := t.list()
+	all, err := readTable()
 	if err != nil {
 		return nil, err
 	}
-	processes := make([]Process, 0, len(tree))
-	for _, s := range tree {
-		if s.live() {
-			processes = append(processes, s.process())
+	var roots []stat
+	for _, s := range all {
+		if s.parent == t.reaper.self.PID {
+			roots = append(roots, s)
 		}
 	}
-	return processes, nil
+	// Asked after the table was read: whoever forked a helper that is in the table
+	// has registered it by the time that the lock is free.
+	return living(all.descend(roots, t.reaper.attended())), nil
 }

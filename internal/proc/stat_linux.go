@@ -158,6 +158,53 @@ func (t table) of(pid int) stat {
 	return t[i]
 }
 
+// descend returns the roots and what descends from them, parents before children.
+// Whose number is in listed is left out with all that only it leads to, and those
+// that are returned are noted there.
+//
+// The entries are read one after the other while processes come and go, so an
+// entry may name as its parent a number that was given away in between. Hence a
+// parent is followed only if it is still the same process after the whole
+// table was read: then it was all the time.
+func (t table) descend(roots []stat, listed map[int]bool) []stat {
+	children := make(map[int][]stat)
+	for _, s := range t {
+		children[s.parent] = append(children[s.parent], s)
+	}
+	var tree []stat
+	add := func(stats []stat) {
+		for _, s := range stats {
+			if !listed[s.pid] {
+				listed[s.pid] = true
+				tree = append(tree, s)
+			}
+		}
+	}
+	add(roots)
+	for i := 0; i < len(tree); i++ {
+		if below := children[tree[i].pid]; len(below) > 0 && tree[i].unchanged() {
+			add(below)
+		}
+	}
+	return tree
+}
+
+func (s stat) unchanged() bool {
+	now, err := readStat(s.pid)
+	return err == nil && now.start == s.start
+}
+
+// living returns those of them that live.
+func living(stats []stat) []Process {
+	processes := make([]Process, 0, len(stats))
+	for _, s := range stats {
+		if s.live() {
+			processes = append(processes, s.process())
+		}
+	}
+	return processes
+}
+
 // Newest returns the number of the process or thread that this machine, as far
 // as this program can see it, made last. While it stays the same no process has
 // been born. It returns 0 where that cannot be told (proc_loadavg(5)).
