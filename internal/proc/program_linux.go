@@ -21,10 +21,11 @@ type program struct {
 	ending  chan struct{}
 	running sync.WaitGroup
 
+	told told
+
 	mu sync.Mutex
-	// seen are those that the last listing showed, told those that took SIGTERM.
+	// seen are those that the last listing showed.
 	seen map[ID]bool
-	told map[ID]bool
 }
 
 // Attach finds the process that has this number now and holds on to it, so that
@@ -46,7 +47,7 @@ func Attach(pid int) (Program, error) {
 	}
 	p := &program{
 		pidfd: os.NewFile(uintptr(fd), "pidfd"), exited: make(chan struct{}), gone: make(chan struct{}), ending: make(chan struct{}),
-		seen: make(map[ID]bool), told: make(map[ID]bool),
+		seen: make(map[ID]bool),
 	}
 	if err := p.identify(pid, fd); err != nil {
 		p.pidfd.Close()
@@ -140,17 +141,7 @@ func (p *program) Terminate() int {
 	if err != nil {
 		return 0 // Kill lists again
 	}
-	p.mu.Lock()
-	for _, one := range processes {
-		if one.Signal(unix.SIGTERM) == nil {
-			p.told[one.ID] = true
-		}
-	}
-	count := len(p.told)
-	p.mu.Unlock()
-	for _, one := range processes {
-		_ = one.Continue() // one that has ended needs none
-	}
+	count := p.told.terminate(processes)
 	p.running.Go(func() { p.lookOut(processes) })
 	return count
 }
@@ -204,7 +195,7 @@ func (p *program) Kill(patience time.Duration) Killed {
 		}
 		taken, fresh := killEach(processes, hit)
 		result.Count += len(taken)
-		result.Untold += p.untold(taken)
+		result.Untold += p.told.missing(taken)
 		switch {
 		case fresh:
 			progress = time.Now()
@@ -216,19 +207,6 @@ func (p *program) Kill(patience time.Duration) Killed {
 		}
 		waitGone(idsOf(processes), longPause)
 	}
-}
-
-// untold counts the processes that Terminate did not reach.
-func (p *program) untold(ids []ID) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	count := 0
-	for _, id := range ids {
-		if !p.told[id] {
-			count++
-		}
-	}
-	return count
 }
 
 func idsOf(processes []Process) []ID {

@@ -4,7 +4,6 @@ package proc
 
 import (
 	"slices"
-	"sync"
 	"syscall"
 )
 
@@ -32,8 +31,7 @@ type Tree struct {
 	gone    chan struct{}
 	// ended is guarded by the reaper's mu.
 	ended bool
-	// told has the IDs of those that took SIGTERM.
-	told sync.Map
+	told  told
 	// seen are the descendants of the last listing, in its order, guarded by mu: one
 	// that was listed once is followed after its parent has died.
 	seen []Process

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +19,7 @@ type Tree struct {
 	gone    chan struct{}
 	// ended is guarded by the reaper's mu.
 	ended bool
-	// told has the IDs of those that took SIGTERM.
-	told sync.Map
+	told  told
 }
 
 // adoptOrphans makes this program the parent of its descendants' orphans, or

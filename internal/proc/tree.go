@@ -4,6 +4,7 @@ package proc
 
 import (
 	"errors"
+	"sync"
 	"syscall"
 	"time"
 
@@ -54,17 +55,35 @@ func (t *Tree) Terminate() int {
 		// Kill lists again, and proves the end.
 		return 0
 	}
-	count := 0
+	return t.told.terminate(processes)
+}
+
+// told has the IDs of those that took SIGTERM.
+type told struct{ ids sync.Map }
+
+// terminate sends it and wakes those that are stopped. It returns how many took
+// it.
+func (t *told) terminate(processes []Process) (count int) {
 	for _, p := range processes {
 		if p.Signal(unix.SIGTERM) == nil {
 			count++
-			t.told.Store(p.ID, true)
+			t.ids.Store(p.ID, true)
 		}
 	}
 	for _, p := range processes {
 		// A process that ended meanwhile, or that cannot be signalled, was
 		// not counted above either.
 		_ = p.Continue()
+	}
+	return count
+}
+
+// missing counts those that are not among them.
+func (t *told) missing(ids []ID) (count int) {
+	for _, id := range ids {
+		if _, told := t.ids.Load(id); !told {
+			count++
+		}
 	}
 	return count
 }
@@ -134,7 +153,7 @@ func (t *Tree) Kill(patience time.Duration) Killed {
 		}
 		taken, fresh := killEach(processes, hit)
 		result.Count += len(taken)
-		result.Untold += t.untold(taken)
+		result.Untold += t.told.missing(taken)
 		switch {
 		case fresh:
 			pause, progress = shortPause, time.Now()
@@ -188,17 +207,6 @@ func (id ID) Continue() error {
 		return nil
 	}
 	return id.Signal(unix.SIGCONT)
-}
-
-// untold counts the processes that Terminate did not reach.
-func (t *Tree) untold(ids []ID) int {
-	count := 0
-	for _, id := range ids {
-		if _, told := t.told.Load(id); !told {
-			count++
-		}
-	}
-	return count
 }
 
 // killEach kills processes. hit holds those that an earlier round found, and
