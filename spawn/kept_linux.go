@@ -49,6 +49,7 @@ type kept struct {
 	waiting map[uint64]chan<- notice
 }
 
+// startKept starts a command by way of a keeper.
 func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdir.Dir) (*Run, error) {
 	if !s.entered {
 		return nil, fmt.Errorf("a run beside other children or on a new pseudo-terminal needs a keeper: %w", ErrNoStage)
@@ -60,42 +61,11 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdi
 		// could continue.
 		keeperPlace, spec.Place = proc.TerminalSession, proc.ForegroundGroup
 	}
-	ours, theirs, err := socketPair()
+	process, ours, err := startKeeper(r, c, spec.Files, keeperPlace)
 	if err != nil {
 		return nil, err
 	}
-	orders := freeDescriptor(c.Descriptors)
-	more := named(c.Descriptors)
-	more[orders] = theirs.Fd()
-	process, err := r.Attend(proc.Spec{
-		// The kernel's own link to this binary, also when its name is gone.
-		Path:  "/proc/self/exe",
-		Args:  []string{proc.KeeperName, strconv.Itoa(orders)},
-		Env:   os.Environ(),
-		Files: spec.Files,
-		More:  more,
-		Place: keeperPlace,
-	})
-	theirs.Close()
-	if err != nil {
-		ours.Close()
-		if keeperPlace == proc.TerminalSession && errors.Is(err, unix.EPERM) {
-			return nil, &StartError{Name: c.Path, Reason: placeRefused, Err: err}
-		}
-		if errors.Is(err, unix.EBADF) {
-			return nil, &StartError{Name: c.Path, Reason: descriptorsTooHigh, Err: err}
-		}
-		return nil, fmt.Errorf("starting the keeper: %w", err)
-	}
-	k := &kept{
-		keeper:  process,
-		stopped: make(chan syscall.Signal, 1),
-		exited:  make(chan proc.Exit, 1),
-		gone:    make(chan struct{}),
-		lost:    make(chan struct{}),
-		orders:  newSender(ours),
-		waiting: make(map[uint64]chan<- notice),
-	}
+	k := newKept(process, ours)
 	decoder := gob.NewDecoder(ours)
 	// A keeper is of use only while it runs, and its command can stop it, having
 	// the same user.
@@ -118,6 +88,53 @@ func (s Stage) startKept(r *proc.Reaper, c Command, spec proc.Spec, temp *tempdi
 		go k.attend(r, ours, decoder, mayStop)
 	}
 	return &Run{Tree: k, mechanism: Keeper, lost: k.lost}, nil
+}
+
+// startKeeper starts a keeper that has the command's streams and descriptors, and
+// returns the way to talk to it.
+func startKeeper(r *proc.Reaper, c Command, streams []*os.File, place proc.Place) (process *proc.Child, ours *os.File, err error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer theirs.Close()
+	orders := freeDescriptor(c.Descriptors)
+	more := named(c.Descriptors)
+	more[orders] = theirs.Fd()
+	process, err = r.Attend(proc.Spec{
+		// The kernel's own link to this binary, also when its name is gone.
+		Path:  "/proc/self/exe",
+		Args:  []string{proc.KeeperName, strconv.Itoa(orders)},
+		Env:   os.Environ(),
+		Files: streams,
+		More:  more,
+		Place: place,
+	})
+	if err == nil {
+		return process, ours, nil
+	}
+	ours.Close()
+	switch {
+	case place == proc.TerminalSession && errors.Is(err, unix.EPERM):
+		err = &StartError{Name: c.Path, Reason: placeRefused, Err: err}
+	case errors.Is(err, unix.EBADF):
+		err = &StartError{Name: c.Path, Reason: descriptorsTooHigh, Err: err}
+	default:
+		err = fmt.Errorf("starting the keeper: %w", err)
+	}
+	return nil, nil, err
+}
+
+func newKept(process *proc.Child, ours *os.File) *kept {
+	return &kept{
+		keeper:  process,
+		stopped: make(chan syscall.Signal, 1),
+		exited:  make(chan proc.Exit, 1),
+		gone:    make(chan struct{}),
+		lost:    make(chan struct{}),
+		orders:  newSender(ours),
+		waiting: make(map[uint64]chan<- notice),
+	}
 }
 
 // attend hears the keeper to its end, and sees to what one leaves that was killed.

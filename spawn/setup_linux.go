@@ -64,27 +64,11 @@ func startTree(r *proc.Reaper, spec proc.Spec, set setup, confine Confine) (*pro
 	if set.none() && confine == nil {
 		return r.Start(spec)
 	}
-	ours, theirs, err := socketPair()
+	tree, ours, err := startStage(r, spec)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { ours.Close() }()
-	staged := spec
-	// The kernel's own link to this binary, also when its name is gone.
-	staged.Path, staged.Env = "/proc/self/exe", []string{}
-	staged.More = make(map[int]uintptr, len(spec.More)+1)
-	talk := firstNamed
-	for at, fd := range spec.More {
-		staged.More[at] = fd
-		talk = max(talk, at+1)
-	}
-	staged.More[talk] = theirs.Fd()
-	staged.Args = []string{stageName, strconv.Itoa(talk)}
-	tree, err := r.Start(staged)
-	theirs.Close()
-	if err != nil {
-		return nil, ofCommand(err, spec.Path)
-	}
+	defer func() { ours.Close() }() // of the one that it is by then
 	parent := 0
 	if !spec.Outlives {
 		parent = os.Getpid()
@@ -112,6 +96,32 @@ func startTree(r *proc.Reaper, spec proc.Spec, set setup, confine Confine) (*pro
 		return nil, err
 	}
 	return tree, nil
+}
+
+// startStage starts the stage as the command would be, and returns the way to talk
+// to it.
+func startStage(r *proc.Reaper, spec proc.Spec) (tree *proc.Tree, ours *os.File, err error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer theirs.Close()
+	staged := spec
+	// The kernel's own link to this binary, also when its name is gone.
+	staged.Path, staged.Env = "/proc/self/exe", []string{}
+	staged.More = make(map[int]uintptr, len(spec.More)+1)
+	talk := firstNamed
+	for at, fd := range spec.More {
+		staged.More[at] = fd
+		talk = max(talk, at+1)
+	}
+	staged.More[talk] = theirs.Fd()
+	staged.Args = []string{stageName, strconv.Itoa(talk)}
+	if tree, err = r.Start(staged); err != nil {
+		ours.Close()
+		return nil, nil, ofCommand(err, spec.Path)
+	}
+	return tree, ours, nil
 }
 
 // keepAwake continues a process of ours whenever it is stopped, until the function
