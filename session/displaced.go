@@ -21,14 +21,13 @@ func (r *recovery) sessionFolder() string {
 }
 
 func (r *recovery) keeperOptions(trees *snapshot.Trees) kept.Options {
-	o := kept.Options{
+	return kept.Options{
+		GitDir:      kept.GitDirOf(trees),
 		Store:       r.storeFolder(),
 		Spare:       refuge(r.session.temp, r.left.Session),
 		Session:     r.left.Session,
 		DigestLimit: r.session.Limits.FileBytes,
 	}
-	o.GitDir = quarantineRoot(trees)
-	return o
 }
 
 // adoptQuarantine takes charge of what the session had displaced and not yet

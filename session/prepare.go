@@ -22,7 +22,6 @@ import (
 	"cage/internal/gitrepo"
 	"cage/internal/kept"
 	"cage/internal/pushguard"
-	"cage/internal/safefile"
 	"cage/internal/sessionlog"
 	"cage/internal/tempdir"
 	"cage/report"
@@ -336,10 +335,9 @@ func (s *session) arm(startRefs gitrepo.Refs) {
 		s.warnings = append(s.warnings, "cannot remove old displaced versions: "+err.Error())
 	}
 	options := kept.Options{
-		Store: filepath.Join(sessions, s.id), Spare: refuge(s.temp, s.id), Session: s.id,
+		GitDir: kept.GitDirOf(s.trees), Store: filepath.Join(sessions, s.id), Spare: refuge(s.temp, s.id), Session: s.id,
 		Drop: s.DropDisplaced, DigestLimit: s.Limits.FileBytes,
 	}
-	options.GitDir = quarantineRoot(s.trees)
 	if s.repo != nil {
 		format := s.repo.ObjectFormat
 		options.Identify = func(size int64) hash.Hash { return gitrepo.NewIdentity(format, size) }
@@ -377,15 +375,6 @@ func firstSet(flag *int, file func() (int, bool), standard int) int {
 		return n
 	}
 	return standard
-}
-
-// quarantineRoot returns the directory that holds the quarantine: the work
-// tree's own git directory; nil outside git.
-func quarantineRoot(trees *snapshot.Trees) *safefile.Root {
-	if own := trees.Root(rules.GitDir); own != nil {
-		return own
-	}
-	return trees.Root(rules.CommonDir)
 }
 
 // walkInterval is how often the tree is walked for names that no event told

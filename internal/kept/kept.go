@@ -52,6 +52,15 @@ type Options struct {
 	DigestLimit int64
 }
 
+// GitDirOf returns the directory that holds the quarantine of a session on these
+// trees: the work tree's own git directory; nil outside git.
+func GitDirOf(trees *snapshot.Trees) *safefile.Root {
+	if own := trees.Root(rules.GitDir); own != nil {
+		return own
+	}
+	return trees.Root(rules.CommonDir)
+}
+
 // Version is one displaced version.
 type Version struct {
 	// Tag is the caller's; Sealed carries it on.

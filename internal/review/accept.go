@@ -142,7 +142,7 @@ func (d *Desk) put(plan *rules.Plan, s *Session, v *Version, entry *snapshot.Ent
 	store := snapshot.NewStore()
 	entry.State.Content = store.Put(data)
 	keeper := kept.Open(kept.Options{
-		GitDir: d.quarantineRoot(), Store: d.store(s, v), Spare: d.Spare(s.ID), Session: s.ID, DigestLimit: most,
+		GitDir: kept.GitDirOf(d.Trees), Store: d.store(s, v), Spare: d.Spare(s.ID), Session: s.ID, DigestLimit: most,
 	})
 	restorer := restore.New(d.Trees, plan, snapshot.NewManifest(nil), store, keeper, most)
 	result := restorer.Put(entry, v.Before.Kind == safefile.None)
@@ -171,11 +171,4 @@ func (d *Desk) version(displaced restore.Displaced) kept.Version {
 		v.Beside = d.Trees.Layout().Abs(displaced.Beside)
 	}
 	return v
-}
-
-func (d *Desk) quarantineRoot() *safefile.Root {
-	if own := d.Trees.Root(rules.GitDir); own != nil {
-		return own
-	}
-	return d.Trees.Root(rules.CommonDir)
 }
