@@ -90,7 +90,7 @@ type Refusal = report.Refusal
 // report says that the report file could not be written. When ctx ends, the
 // command is ended with everything it started, and restored is all the same.
 func Run(ctx context.Context, o Options) (*report.Document, error) {
-	s := &session{Options: o, started: time.Now(), signals: listen(o.Stdin, o.Terminal == spawn.Foreground), console: console.Open(o.Stdin, o.Stdout, o.Stderr)}
+	s := &session{Options: o, started: time.Now(), signals: listen(o.Stdin, o.Terminal == spawn.Foreground), console: console.Open(o.Stdin, o.Stdout, o.Stderr, o.Env)}
 	return s.conduct(ctx)
 }
 

@@ -237,6 +237,27 @@ while :; do echo evil >.env; sleep 0.3; done
 	}
 }
 
+// Promise: after a command that was killed what is printed next follows what is
+// there, also in a window where a full-screen program ran long before.
+func TestSummaryFollowsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	p := newShell(t)
+	p.enter(`printf '\033[?1049hfull\033[?1049l'; seq -f line-%g 9`)
+	p.shows("line-9")
+	p.enter(caged + `-- sh -c 'echo before; kill -9 $$'`)
+	p.ends()
+	p.until("the summary below all that", func(screen string) bool {
+		for _, line := range []string{"line-1\n", "line-9\n", "\nbefore\n", "exit 137"} {
+			_, below, found := strings.Cut(screen, line)
+			if !found {
+				return false
+			}
+			screen = below
+		}
+		return true
+	})
+}
+
 // Promise: where the shell is no interactive one, and so does not care for the
 // terminal itself, it has the foreground again after a command that took it for
 // a group of its own and was killed.

@@ -13,6 +13,8 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -32,15 +34,18 @@ type Console struct {
 	controlling bool
 	// opened says that the terminal was opened here.
 	opened bool
+	// multiplexed says that the terminal is a window of tmux or of screen.
+	multiplexed bool
 	// dropped takes the terminal's stop signal while it is held.
 	dropped chan os.Signal
 }
 
 // Open remembers the state of the terminal that one of the standard streams
 // is, or else of the controlling one, which a command can open by its name. It
-// returns nil where there is no terminal.
-func Open(stdin, stdout, stderr *os.File) *Console {
-	c := &Console{group: unix.Getpgrp()}
+// returns nil where there is no terminal. The program's environment, env, says
+// what kind of terminal it is.
+func Open(stdin, stdout, stderr *os.File, env []string) *Console {
+	c := &Console{group: unix.Getpgrp(), multiplexed: slices.ContainsFunc(env, tellsOfMultiplexer)}
 	for _, f := range []*os.File{stdin, stdout, stderr} {
 		if IsTerminal(f) {
 			c.terminal = f
@@ -79,6 +84,17 @@ func (c *Console) Close() {
 
 // IsTerminal reports whether a file, if there is one, is a terminal.
 func IsTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
+
+// tellsOfMultiplexer reports whether a variable says that the terminal is a
+// window of tmux, also at the far end of a connection, or of screen.
+func tellsOfMultiplexer(variable string) bool {
+	for _, prefix := range []string{"TMUX=/", "TERM=tmux", "TERM=screen"} {
+		if strings.HasPrefix(variable, prefix) {
+			return true
+		}
+	}
+	return false
+}
 
 func sameTerminal(a, b *os.File) bool {
 	var statA, statB unix.Stat_t
@@ -155,7 +171,7 @@ func (c *Console) Restore(killed bool) {
 	_ = dropInput(int(c.terminal.Fd()))
 	_ = term.Restore(int(c.terminal.Fd()), c.state)
 	if c.screen != nil {
-		_, _ = c.screen.WriteString(modesOff)
+		_, _ = c.screen.WriteString(modesOff + c.normalScreen())
 	}
 }
 
@@ -191,10 +207,20 @@ func lives(group int) bool {
 
 // modesOff turns off what a full-screen program turns on, as xterm's control
 // sequences name it: the keyboard protocols, mouse reports, focus reports,
-// bracketed paste, application keys and attributes; shows the cursor; and
-// leaves the alternate screen. Leaving restores the cursor that was saved
-// (DECRC) even on the normal screen, so the place where it is is saved before.
+// bracketed paste, application keys and attributes; and shows the cursor.
 const modesOff = "\x1b[<u\x1b[>4;0m" +
 	"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1004l\x1b[?2004l" +
-	"\x1b[?1l\x1b>\x1b[0m\x1b[?25h" +
-	"\x1b7\x1b[?1049l"
+	"\x1b[?1l\x1b>\x1b[0m\x1b[?25h"
+
+// normalScreen leaves the alternate screen. That restores the cursor even on the
+// normal screen: by xterm's rules the one that DECSC saved, so it is saved first.
+// tmux restores the one of the last change to the alternate screen, however long
+// ago, so that is changed to first. It has no effect on the alternate screen
+// there, while another terminal may take it for one more.
+func (c *Console) normalScreen() string {
+	const save, enter, leave = "\x1b7", "\x1b[?1049h", "\x1b[?1049l"
+	if c.multiplexed {
+		return enter + leave
+	}
+	return save + leave
+}
