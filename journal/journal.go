@@ -30,8 +30,8 @@ import (
 	"cage/snapshot"
 )
 
-// FolderName is the name of the journal's folder in a git directory.
-const FolderName = "gantry-cage-journal"
+// folderName is the name of the journal's folder in a git directory.
+const folderName = "gantry-cage-journal"
 
 // Record is what a session journals when it starts.
 type Record struct {
@@ -122,12 +122,12 @@ type Journal struct {
 func Folder(layout rules.Layout, temp string) string {
 	switch {
 	case layout.GitDir != "":
-		return filepath.Join(layout.GitDir, FolderName)
+		return filepath.Join(layout.GitDir, folderName)
 	case layout.CommonDir != "":
-		return filepath.Join(layout.CommonDir, FolderName)
+		return filepath.Join(layout.CommonDir, folderName)
 	default:
 		key := snapshot.IDOf([]byte(layout.Root)).String()[:16]
-		return filepath.Join(temp, FolderName+"-"+strconv.Itoa(os.Geteuid())+"-"+key)
+		return filepath.Join(temp, folderName+"-"+strconv.Itoa(os.Geteuid())+"-"+key)
 	}
 }
 

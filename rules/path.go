@@ -37,22 +37,22 @@ type Path struct {
 	Rel    string
 }
 
-// ErrPath is returned for a relative path that leaves its anchor or holds a
+// errPath is returned for a relative path that leaves its anchor or holds a
 // NUL byte.
-var ErrPath = errors.New("path leaves its anchor")
+var errPath = errors.New("path leaves its anchor")
 
 // Clean makes a Path of relative bytes as somebody spelled them: repeated and
 // trailing slashes and "." segments are dropped, ".." is refused.
 func Clean(a Anchor, rel string) (Path, error) {
 	if strings.IndexByte(rel, 0) >= 0 || strings.HasPrefix(rel, "/") {
-		return Path{}, ErrPath
+		return Path{}, errPath
 	}
 	segments := make([]string, 0, 8)
 	for segment := range strings.SplitSeq(rel, "/") {
 		switch segment {
 		case "", ".":
 		case "..":
-			return Path{}, ErrPath
+			return Path{}, errPath
 		default:
 			segments = append(segments, segment)
 		}

@@ -19,7 +19,7 @@ func TestClean(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"/", "/a", "..", "../a", "a/..", "a/../b", "a\x00b", "\x00"} {
-		if got, err := Clean(Root, in); !errors.Is(err, ErrPath) {
+		if got, err := Clean(Root, in); !errors.Is(err, errPath) {
 			t.Errorf("Clean(%q) = %v, %v, want a refusal", in, got, err)
 		}
 	}

@@ -128,17 +128,17 @@ type Setting struct {
 	NoValue bool
 }
 
-// ErrConfig is returned for a configuration that git cannot read.
-var ErrConfig = errors.New("not a configuration that git can read")
+// errConfig is returned for a configuration that git cannot read.
+var errConfig = errors.New("not a configuration that git can read")
 
 // ParseConfig returns the settings that git reads in the content of a
 // configuration file, in their order and without following includes. git is
 // the parser. Content that git refuses, and content with a NUL byte (which git
-// would take for the end of a value), is ErrConfig. What the content says never
+// would take for the end of a value), is an error. What the content says never
 // becomes part of an error.
 func (r *Repo) ParseConfig(ctx context.Context, content []byte) ([]Setting, error) {
 	if bytes.IndexByte(content, 0) >= 0 {
-		return nil, fmt.Errorf("parse a configuration: NUL byte: %w", ErrConfig)
+		return nil, fmt.Errorf("parse a configuration: NUL byte: %w", errConfig)
 	}
 	out, err := query{
 		run: r.run, git: r.Git, dir: "/", env: isolatedEnv(r.env),
@@ -147,7 +147,7 @@ func (r *Repo) ParseConfig(ctx context.Context, content []byte) ([]Setting, erro
 	}.output(ctx)
 	var refused *Error
 	if errors.As(err, &refused) {
-		return nil, fmt.Errorf("parse a configuration: %w (exit code %d)", ErrConfig, refused.ExitCode)
+		return nil, fmt.Errorf("parse a configuration: %w (exit code %d)", errConfig, refused.ExitCode)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("parse a configuration: %w", err)

@@ -133,7 +133,7 @@ func TestParseConfig(t *testing.T) {
 	for _, content := range []string{"[a", "[a]\nx = \"1\n", "[a]\n= 1\n", "[a]\n1x = 2\n", "[a \"b\nc\"]\nx=1\n",
 		"[a]\nx = SECRET\\q\n", "[a]\nx = 1\x00\n", "<<<<<<< x\n"} {
 		settings, err := repo.ParseConfig(context.Background(), []byte(content))
-		if !errors.Is(err, ErrConfig) || settings != nil {
+		if !errors.Is(err, errConfig) || settings != nil {
 			t.Errorf("%q: %+v, %v", content, settings, err)
 		} else if strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("an error tells what the content says: %v", err)
@@ -158,7 +158,7 @@ func TestParseConfigEndsWithTheContext(t *testing.T) {
 	repo := discover(t, initRepo(t, physicalTemp(t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := repo.ParseConfig(ctx, nil); !errors.Is(err, context.Canceled) || errors.Is(err, ErrConfig) {
+	if _, err := repo.ParseConfig(ctx, nil); !errors.Is(err, context.Canceled) || errors.Is(err, errConfig) {
 		t.Errorf("%v, want the end of the context", err)
 	}
 }

@@ -377,9 +377,9 @@ func (s *Staged) Discard() {
 	}
 }
 
-// ErrNotOriginal is returned where the file that stands at a name is not the
+// errNotOriginal is returned where the file that stands at a name is not the
 // one that a write in place was meant for.
-var ErrNotOriginal = errors.New("another file stands there, or a link to it was made")
+var errNotOriginal = errors.New("another file stands there, or a link to it was made")
 
 // heldBytes bounds what Overwrite holds of the content that it replaces: 64 MiB.
 const heldBytes = 64 << 20
@@ -400,7 +400,7 @@ func Overwrite(dir *Dir, name string, node Node, original Inode, links uint64) (
 	}
 	defer f.Close()
 	if info.Inode != original || info.Nlink != links {
-		return nil, nil, dir.fail("overwrite", name, ErrNotOriginal)
+		return nil, nil, dir.fail("overwrite", name, errNotOriginal)
 	}
 	if old, err = f.readAll(info.Size); err != nil {
 		return nil, nil, err
@@ -437,7 +437,7 @@ func Unname(dir *Dir, name string) (*File, Info, error) {
 	}
 	if again, err := dir.Stat(name); err != nil || again.Inode != info.Inode {
 		f.Close()
-		return nil, info, dir.fail("remove", name, ErrNotOriginal)
+		return nil, info, dir.fail("remove", name, errNotOriginal)
 	}
 	if err := dir.Remove(name); err != nil {
 		f.Close()

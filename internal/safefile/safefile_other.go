@@ -38,9 +38,6 @@ type UnsetAttr struct {
 	Err  error
 }
 
-// ErrNotOriginal is returned on systems where files can be written.
-var ErrNotOriginal = errors.New("another file stands there, or a link to it was made")
-
 // ErrStaging is returned on systems where entries can be prepared.
 var ErrStaging = errors.New("the new entry could not be prepared")
 
