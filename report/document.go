@@ -179,8 +179,7 @@ const (
 
 // AttributeError is an attribute that a restore could not set back.
 type AttributeError struct {
-	// Attribute is `owner`, `mode`, `acl`, `mtime` or the name of an extended
-	// attribute.
+	// Attribute is `owner`, `acl` or the name of an extended attribute.
 	Attribute string `json:"attribute"`
 	// ErrorCode is an errno's name.
 	ErrorCode string `json:"error_code"`

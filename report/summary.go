@@ -323,7 +323,7 @@ func (p Published) text() string {
 }
 
 func (s *summary) degraded() string {
-	text := count(s.d.Watch.Degraded, "time", "times")
+	text := count(s.d.Watch.Degraded, "reason", "reasons")
 	if len(s.d.Watch.DegradedReasons) > 0 {
 		text += " (" + plain(strings.Join(s.d.Watch.DegradedReasons, "; ")) + ")"
 	}
