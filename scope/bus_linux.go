@@ -240,9 +240,10 @@ var (
 // The errors of the manager that are answers (org.freedesktop.systemd1(5)
 // does not name them; they are in its sources).
 const (
-	unitExists      = "org.freedesktop.systemd1.UnitExists"
-	noSuchUnit      = "org.freedesktop.systemd1.NoSuchUnit"
-	unknownProperty = "org.freedesktop.DBus.Error.PropertyReadOnly"
+	unitExists = "org.freedesktop.systemd1.UnitExists"
+	noSuchUnit = "org.freedesktop.systemd1.NoSuchUnit"
+	// cannotSet is what systemd answers for a property that a scope does not know.
+	cannotSet = "org.freedesktop.DBus.Error.PropertyReadOnly"
 )
 
 // listen asks to be told of jobs.
@@ -282,7 +283,7 @@ func (t *bus) memoryMax(ctx context.Context, slice string) *uint64 {
 func (t *bus) start(ctx context.Context, unit string, held Held, b Bounds) error {
 	with := append(properties(held.Process().PID, b), systemd.Property{Name: "OOMPolicy", Value: dbus.MakeVariant("continue")})
 	err := t.startUnit(ctx, unit, with)
-	if isBusError(err, unknownProperty) {
+	if isBusError(err, cannotSet) {
 		err = t.startUnit(ctx, unit, with[:len(with)-1])
 	}
 	if isBusError(err, unitExists) {
