@@ -67,7 +67,7 @@ type Explained struct {
 }
 
 // Displaced says what a restore displaced, once nobody could change it any
-// more, and what belonged there instead: nothing is of the kind None.
+// more, and what belonged there instead: of kind None where nothing did.
 type Displaced struct {
 	Sealed   kept.Sealed
 	Baseline snapshot.State

@@ -18,8 +18,8 @@ const (
 )
 
 // lock takes the lock of an open file with try, which is tryLock or shareLock. It
-// reports who holds it where somebody does. What the file says of its holder decides nothing but how long to wait:
-// the kernel knows whether the lock is held.
+// reports who holds it where somebody does. What the file says of its holder
+// decides nothing but how long to wait: the kernel knows whether the lock is held.
 func (h host) lock(f *os.File, try func(*os.File) (bool, error)) (held bool, by holder, err error) {
 	for deadline := time.Now().Add(lingering); ; time.Sleep(lingerLook) {
 		if held, err = try(f); err != nil || !held {

@@ -143,9 +143,9 @@ func validSession(id string) bool {
 	return len(id) == 16 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// readLife reads the newest life record and returns its number too. In the same boot all that are there
-// must be whole. After a power cut the newest may be torn, since it was not
-// forced to disk; then the one before it counts.
+// readLife reads the newest life record and returns its number too. In the same
+// boot all that are there must be whole. After a power cut the newest may be
+// torn, since it was not forced to disk; then the one before it counts.
 func (j *Journal) readLife(names []string, sameBoot bool) (life lifeRecord, generation int, err error) {
 	var generations []int
 	for _, name := range names {

@@ -16,8 +16,8 @@ import (
 )
 
 // document parses the one YAML document of data. It returns nil where data
-// holds none, comments and its own markers aside. Nothing is decoded: an alias stays a node of
-// its own, so that no input grows.
+// holds none, comments and its own markers aside. Nothing is decoded: an alias
+// stays a node of its own, so that no input grows.
 func (s source) document(data []byte) (*yaml.Node, error) {
 	if err := s.bounded(data); err != nil {
 		return nil, err

@@ -65,8 +65,8 @@ func heldBySomebody(folder string, active *journal.ActiveError) error {
 		fmt.Errorf("%w: process %s", active, strings.Join(holders, ", ")))
 }
 
-// endProcesses ends what the session left running, unless it was to be left. Whatever refuses to end
-// could undo a recovery, so that is refused.
+// endProcesses ends what the session left running, unless it was to be left.
+// Whatever refuses to end could undo a recovery, so that is refused.
 func (r *recovery) endProcesses() error {
 	if !r.left.SameBoot || !r.left.SamePIDs || r.left.Leaves {
 		return nil

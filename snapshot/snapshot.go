@@ -93,7 +93,8 @@ func (e *Entry) Restorable() bool {
 }
 
 // Manifest is the baseline: every path of the protected set with its state.
-// It is read by several goroutines and changed only through Replace.
+// Once it is complete it is read by several goroutines and changed through
+// Replace alone; Add and NoteDirectories are for whoever makes it.
 type Manifest struct {
 	mu      sync.RWMutex
 	entries map[rules.Path]*Entry

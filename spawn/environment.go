@@ -33,7 +33,7 @@ func ParsePolicy(name string) (Policy, bool) {
 	return Policy(max(i, 0)), i >= 0
 }
 
-// Environment says what of a caller's environment reaches a command (seed 003).
+// Environment says what of a caller's environment reaches a command.
 type Environment struct {
 	Policy Policy
 	// Allow are the names that an AllowList passes.

@@ -1,6 +1,6 @@
 // Package spawn starts a command and holds on to everything that descends from
 // it until that is gone. It also keeps what is the caller's from the command:
-// open files, environment, terminal, limits (seed 003).
+// open files, environment, terminal, limits.
 //
 // A program that uses it begins its main with Main, and opens a run with
 // Stage.Open:

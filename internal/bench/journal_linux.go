@@ -13,7 +13,7 @@ import (
 	"cage/snapshot"
 )
 
-// caps are the limits of a session that asks for no others (SPEC §5).
+// caps are the limits of a session that asks for no others.
 const (
 	capFiles = 5000
 	capBytes = 64 * megabyte

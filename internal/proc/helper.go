@@ -39,9 +39,10 @@ type Output struct {
 }
 
 // Run runs a helper in a session of its own, without a terminal, where that is
-// allowed, and returns when it has ended; an exit code other than 0 is no error. When ctx is done
-// first the helper is killed and the context's cause returned. What a helper
-// leaves running behind it counts as the tree's, and does not delay Run.
+// allowed, and returns when it has ended; an exit code other than 0 is no error.
+// When ctx is done first the helper is killed and the context's cause returned.
+// What a helper leaves running behind it counts as the tree's, and does not
+// delay Run.
 func (r *Reaper) Run(ctx context.Context, h Helper) (Output, error) {
 	pipes, err := newPipes(h)
 	if err != nil {

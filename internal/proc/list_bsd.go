@@ -10,8 +10,8 @@ import (
 )
 
 // Identify returns the identity of the process that has this number now: the
-// number alone, since golang.org/x/sys knows no listing of
-// processes on these systems. It returns ErrGone where there is none.
+// number alone, since golang.org/x/sys knows no listing of processes on these
+// systems. It returns ErrGone where there is none.
 func Identify(pid int) (ID, error) {
 	err := unix.Kill(pid, 0)
 	if errors.Is(err, unix.ESRCH) {

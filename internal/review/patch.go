@@ -30,8 +30,9 @@ type Note struct {
 
 // Patch returns what versions of a session would change in what stands at their
 // paths now, as git spells it. Where that is not what the session protected, or
-// git has no words for what a version would change, a note says so. Both sides are copied for it into
-// a folder below temp that nobody else can enter; it is removed again.
+// git has no words for what a version would change, a note says so. Both sides
+// are copied for it into a folder below temp that nobody else can enter; it is
+// removed again.
 func (d *Desk) Patch(ctx context.Context, run program.Runner, git, temp string, s *Session, versions []Version) (patch []byte, notes []Note, err error) {
 	work, err := os.MkdirTemp(temp, "gantry-cage-review-*") // mode 0700
 	if err != nil {
