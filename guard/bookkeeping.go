@@ -55,9 +55,10 @@ type configVerdict struct {
 	failed bool
 }
 
-// isBookkeeping reports whether a change of git's config is kept, or may be:
-// then the answer comes later and the path is judged again.
-func (g *Guard) isBookkeeping(ctx context.Context, e *snapshot.Entry, sight snapshot.Sight) bool {
+// admitBookkeeping lets a change of git's config stand that is git's own
+// bookkeeping, and reports whether it does: for good, or until git, which it
+// asks, has answered and the path is judged again.
+func (g *Guard) admitBookkeeping(ctx context.Context, e *snapshot.Entry, sight snapshot.Sight) bool {
 	now, ok := g.candidate(e, sight)
 	// A new file may have the old one's content and even its number, and then
 	// differs by its time. Whatever else was done to it is set back.

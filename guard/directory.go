@@ -76,8 +76,7 @@ func (g *Guard) noteReset(p rules.Path, verdict rules.Verdict, err error) {
 		g.fail(row, err)
 		return
 	}
-	row.Outcome, row.Code = Reverted, ""
-	row.Restores++
+	row.back(Reverted)
 	if !g.exiting {
 		g.live++
 	}

@@ -147,7 +147,9 @@ func (g *Guard) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-hints:
-			g.takeHints(ctx)
+			if batch := g.takeHints(); batch.Rescan || batch.Walk || batch.Remounted {
+				g.startRescan(ctx, request{refresh: batch.Rescan, walk: batch.Walk})
+			}
 			g.work(ctx)
 			g.noteWatch()
 		case <-g.timers.settle.C:
@@ -207,18 +209,16 @@ func (g *Guard) catchUp(ctx context.Context) {
 	g.work(ctx)
 }
 
-// takeHints marks what the watcher noticed.
-func (g *Guard) takeHints(ctx context.Context) {
+// takeHints marks what the watcher noticed. What more it asks for is in the batch.
+func (g *Guard) takeHints() watch.Batch {
 	batch := g.Watcher.Take()
 	for _, p := range batch.Paths {
 		g.dirty.add(p)
 	}
-	if batch.Rescan || batch.Walk || batch.Remounted {
-		g.startRescan(ctx, request{refresh: batch.Rescan, walk: batch.Walk})
-	}
 	for _, err := range batch.Errs {
 		g.emit(WatchError{Err: err})
 	}
+	return batch
 }
 
 // noteWatch emits what the watcher lost since the last look.

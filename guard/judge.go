@@ -60,7 +60,7 @@ func (g *Guard) judgeEntry(ctx context.Context, e *snapshot.Entry) {
 		g.emit(WatchError{Err: sight.Err}) // not seen; the next rescan looks again
 		return
 	}
-	if g.settles(e.Path, sight) || g.standsIn(e, sight) || g.isBookkeeping(ctx, e, sight) {
+	if g.settles(e.Path, sight) || g.standsIn(e, sight) || g.admitBookkeeping(ctx, e, sight) {
 		return
 	}
 	g.settling.over(e.Path)

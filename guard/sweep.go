@@ -56,7 +56,7 @@ func (g *Guard) noteUnsettled(ctx context.Context, changed []rules.Path) {
 		if e, known := g.Manifest.Entry(p); known {
 			sight := g.look.Compare(e)
 			g.look.Forget()
-			if sight.Same || g.isBookkeeping(ctx, e, sight) {
+			if sight.Same || g.admitBookkeeping(ctx, e, sight) {
 				continue
 			}
 			verdict, kind = e.Verdict, kindOf(sight)
@@ -83,15 +83,8 @@ func (g *Guard) takeUnjudged() {
 	for p := range g.settling {
 		g.dirty.add(p)
 	}
-	if g.Watcher == nil {
-		return
-	}
-	batch := g.Watcher.Take()
-	for _, p := range batch.Paths {
-		g.dirty.add(p)
-	}
-	for _, err := range batch.Errs {
-		g.emit(WatchError{Err: err})
+	if g.Watcher != nil {
+		g.takeHints() // a rescan is what the sweep does anyhow
 	}
 }
 
