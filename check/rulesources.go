@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"cage/internal/anchors"
 	"cage/internal/gitrepo"
 	"cage/report"
 	"cage/rules"
@@ -85,6 +86,9 @@ func (c *checker) plan(ctx context.Context, new side, others []side) (*rules.Pla
 
 // planOf is plan for a new side that is read already.
 func (c *checker) planOf(ctx context.Context, new rules.Sources, others []side) (*rules.Plan, error) {
+	if err := anchors.OverridesFrom(c.Dir, c.layout.Root, c.Overrides); err != nil {
+		return nil, err
+	}
 	in := rules.Inputs{
 		Layout: c.layout, Git: c.git, Overrides: c.Overrides, Approved: !c.guarded,
 		Config: new.Config, ManifestYAML: new.ManifestYAML, ManifestJSON: new.ManifestJSON,

@@ -164,6 +164,9 @@ func (s *session) live() bool { return !s.NoWatch && !s.ReportOnly }
 
 // plans reads the rule sources into a draft of the plan.
 func (s *session) plans(ctx context.Context) error {
+	if err := anchors.OverridesFrom(s.dir, s.layout.Root, s.Overrides); err != nil {
+		return err
+	}
 	in := &s.inputs
 	*in = rules.Inputs{Layout: s.layout, Git: s.git, Overrides: s.Overrides, Exempt: s.exempt, Elsewhere: s.elsewhere}
 	sources, err := anchors.Sources(s.layout.Root)

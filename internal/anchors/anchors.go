@@ -1,7 +1,7 @@
 // Package anchors says where the rules of a repository apply: what git knows of
 // its directories, hooks and configuration becomes the layout and the facts
-// that a plan is made of. It reads nothing but what git says and whether a
-// hooks folder exists.
+// that a plan is made of. It reads what git says, whether a hooks folder
+// exists, and the rule files, and judges from where a caller names paths.
 package anchors
 
 import (
