@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 
 	"cage/check"
+	"cage/internal/console"
 	"cage/report"
 	"cage/rules"
 	"cage/session"
@@ -90,6 +91,9 @@ func (f *checkFlags) run(ctx context.Context, args []string) (int, error) {
 	if f.install {
 		return 0, f.installHook(ctx, args)
 	}
+	if err := f.fed(); err != nil {
+		return 0, err
+	}
 	o, err := f.options(args)
 	if f.hook.value != "" {
 		return f.answerAgent(ctx, o, err)
@@ -114,6 +118,21 @@ func (f *checkFlags) contradiction() error {
 		return usage("check takes one of --json, --sarif, --github and --hook; see cage check --help")
 	}
 	return nil
+}
+
+// fed refuses to wait for what a person at a terminal would have to type.
+func (f *checkFlags) fed() error {
+	if !console.IsTerminal(os.Stdin) {
+		return nil
+	}
+	switch {
+	case f.prePush:
+		return usage("check --pre-push reads what git tells a pre-push hook on standard input, which is a terminal; to look at what a push would send: cage check --range @{upstream}..HEAD")
+	case f.hook.value != "":
+		return usage("check --hook reads what an agent tells its hooks on standard input, which is a terminal; to look at the work tree: cage check")
+	default:
+		return nil
+	}
 }
 
 func (f *checkFlags) judge(ctx context.Context, o check.Options) (*report.Check, error) {

@@ -334,3 +334,23 @@ func TestModesAreTurnedOff(t *testing.T) {
 		})
 	}
 }
+
+// Promise: a check that reads what a hook is told does not wait for a person to
+// type it.
+func TestCheckWaitsForNobodyToType(t *testing.T) {
+	for _, flags := range [][]string{{"--pre-push"}, {"--hook", "claude"}} {
+		t.Run(flags[0], func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			screen, line := f.terminal()
+			defer screen.Close()
+			r := f.prepare("cage", append([]string{"check"}, flags...)...)
+			r.cmd.Stdin = line
+			r.begin()
+			f.must(line.Close())
+			r.exits(2)
+			r.says("check " + flags[0] + " reads what ")
+			r.says(": cage check")
+		})
+	}
+}
