@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -231,5 +232,41 @@ func TestNoDaemonInARun(t *testing.T) {
 	f.wants("status=ok", "lifetime.mode=run", "lifetime.ended=1", "lifetime.proved=true", "lifetime.left=null", "lifetime.gaps=[]")
 	if said := f.read("../said"); !strings.Contains(said, "Operation not permitted") {
 		t.Errorf("it was told %q", said)
+	}
+}
+
+// Promise: processes that stay are listed in one order, by their numbers, in the
+// journal too: the same ones make the same record, which is not written again.
+func TestProcessesAreListedInOrder(t *testing.T) {
+	t.Parallel()
+	f := newField(t)
+	r := f.cage(`for i in 1 2 3 4 5 6 7 8; do sleep 1000 >/dev/null 2>&1 & done; while [ ! -e go ]; do sleep 0.02; done`,
+		"--lifetime", "leave")
+	var recorded []int
+	f.eventually("the journal knows all of them", func() bool {
+		lives, err := filepath.Glob(f.path(".git/gantry-cage-journal/life-*.json"))
+		f.must(err)
+		for _, life := range lives {
+			var record struct{ Processes []struct{ PID int } }
+			data, err := os.ReadFile(life)
+			if err != nil || json.Unmarshal(data, &record) != nil || len(record.Processes) < 9 { // gone by now, or an older one
+				continue
+			}
+			for _, p := range record.Processes[1:] { // the first is the command
+				recorded = append(recorded, p.PID)
+			}
+			return true
+		}
+		return false
+	})
+	f.write("go", "")
+	r.exits(0)
+	var left []int
+	for _, p := range *f.report().Lifetime.Left {
+		left = append(left, p.PID)
+		unix.Kill(p.PID, unix.SIGKILL)
+	}
+	if len(left) != 8 || !slices.IsSorted(left) || !slices.IsSorted(recorded) {
+		t.Errorf("left are %v, recorded were %v", left, recorded)
 	}
 }
