@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/user"
 	"slices"
 	"strings"
@@ -19,8 +20,9 @@ type Config struct {
 	// Includes are the files that include.path and includeIf.*.path settings
 	// name, whatever the condition says and whether or not they exist: free of
 	// symlinks, sorted, each once, and with every symlink that leads to one as
-	// an entry of its own. Files that only an inactive include would include
-	// are not among them, since git does not read those either.
+	// an entry of its own. Of a repository's files those count too that git does
+	// not read now because a condition does not hold, with what they include: a
+	// switch of the branch can make it hold.
 	Includes []string
 	// HooksLinks are the symlinks on the way to the active hooks folder, in
 	// the order of the way. Whoever replaces one of them replaces the hooks.
@@ -30,7 +32,8 @@ type Config struct {
 	HooksBy string
 }
 
-// Config asks git once for everything that Config holds.
+// Config asks git once for everything that Config holds, and once more for each
+// included file of the repository that git does not read now.
 func (r *Repo) Config(ctx context.Context) (*Config, error) {
 	out, err := query{
 		run: r.run, git: r.Git, dir: r.Root, env: r.env,
@@ -39,7 +42,10 @@ func (r *Repo) Config(ctx context.Context) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the git configuration of %q: %w", r.Root, err)
 	}
-	config, err := r.sort(out)
+	config, read, err := r.sort(out)
+	if err == nil {
+		err = r.readAhead(ctx, config, read)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the git configuration of %q: %w", r.Root, err)
 	}
@@ -60,9 +66,9 @@ func (r *Repo) Hook(ctx context.Context, name string, variables []string) (strin
 }
 
 // sort makes a Config of what git config --show-origin -z lists: origin and
-// setting in turn, each ended by a NUL.
-func (r *Repo) sort(listing []byte) (*Config, error) {
-	config := &Config{}
+// setting in turn, each ended by a NUL. It returns the origins too.
+func (r *Repo) sort(listing []byte) (config *Config, read map[string]bool, err error) {
+	config, read = &Config{}, map[string]bool{}
 	hooks := join(r.CommonDir, "hooks")
 	fields := bytes.Split(bytes.TrimSuffix(listing, []byte{0}), []byte{0})
 	for pair := range slices.Chunk(fields, 2) {
@@ -71,26 +77,73 @@ func (r *Repo) sort(listing []byte) (*Config, error) {
 			continue
 		}
 		file = join(r.Root, file)
+		read[file] = true
 		setting := parseSetting(string(pair[1]))
-		switch {
-		case setting.Key == "core.hookspath":
+		if setting.Key == "core.hookspath" {
 			hooks, config.HooksBy = join(r.Root, r.home(setting.Value)), file
-		case includes(setting.Key):
-			// What is relative is relative to the file that says it, by the
-			// name that git opened it under.
-			named := join(file[:strings.LastIndexByte(file, '/')], r.home(setting.Value))
-			target, links, err := physical.Way(named)
-			if err != nil {
-				return nil, fmt.Errorf("%s of %q: %w", setting.Key, file, err)
+		}
+		if err := r.include(config, file, setting); err != nil {
+			return nil, nil, err
+		}
+	}
+	_, config.HooksLinks, err = physical.Way(hooks)
+	return config, read, err
+}
+
+// readAhead adds what files of the repository include that git does not read
+// now; read names those that it does read. What is no configuration includes
+// nothing.
+func (r *Repo) readAhead(ctx context.Context, config *Config, read map[string]bool) error {
+	for at := 0; at < len(config.Includes); at++ {
+		file := config.Includes[at]
+		if read[file] || !physical.Within(file, r.Root) && !physical.Within(file, r.CommonDir) {
+			continue
+		}
+		read[file] = true
+		settings, err := r.parseFile(ctx, file)
+		if err != nil {
+			return err
+		}
+		for _, setting := range settings {
+			if err := r.include(config, file, setting); err != nil {
+				return err
 			}
-			config.Includes = append(config.Includes, append(links, target)...)
 		}
 	}
 	slices.Sort(config.Includes)
 	config.Includes = slices.Compact(config.Includes)
-	var err error
-	_, config.HooksLinks, err = physical.Way(hooks)
-	return config, err
+	return nil
+}
+
+// parseFile returns the settings of a regular file that git can read.
+func (r *Repo) parseFile(ctx context.Context, name string) ([]Setting, error) {
+	info, err := os.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, nil
+	}
+	settings, err := r.ParseConfig(ctx, content)
+	if errors.Is(err, errConfig) {
+		return nil, nil
+	}
+	return settings, err
+}
+
+// include adds what a setting of a file names to include, if it does. What is
+// relative is relative to the file, by the name that git opened it under.
+func (r *Repo) include(config *Config, file string, setting Setting) error {
+	if !includes(setting.Key) {
+		return nil
+	}
+	target, links, err := physical.Way(join(file[:strings.LastIndexByte(file, '/')], r.home(setting.Value)))
+	if err != nil {
+		return fmt.Errorf("%s of %q: %w", setting.Key, file, err)
+	}
+	config.Includes = append(config.Includes, append(links, target)...)
+	return nil
 }
 
 // includes reports whether key names a file to include.

@@ -22,7 +22,12 @@ func TestConfig(t *testing.T) {
 	write(t, r+"/linked.target", "")
 	write(t, r+"/nested/one", "[include]\n path = two\n[includeIf \"gitdir:/never/\"]\n path = inactive-nested\n")
 	write(t, r+"/nested/two", "[core]\n hooksPath = hk/inner\n")
-	write(t, r+"/inactive", "[include]\n path = not-asked\n")
+	write(t, r+"/inactive", "[include]\n path = read-ahead\n path = inactive\n")
+	write(t, r+"/read-ahead", "[includeIf \"onbranch:never\"]\n path = read/further\n")
+	write(t, r+"/read/further", "no configuration")
+	write(t, base+"/absolute", "")
+	write(t, home+"/tilde", "[includeIf \"onbranch:never\"]\n path = outside\n")
+	write(t, home+"/outside", "[include]\n path = not-asked\n")
 	write(t, home+"/.gitconfig", "[include]\n path = from-home\n")
 	write(t, r+"/.git/config", strings.Join([]string{
 		"[core]", "repositoryformatversion = 0", "hooksPath = first",
@@ -43,11 +48,11 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		home + "/from-home", home + "/tilde", base + "/absolute",
+		home + "/from-home", home + "/tilde", home + "/outside", base + "/absolute",
 		r + "/nested/one", r + "/nested/two", r + "/nested/inactive-nested",
 		r + "/via", r + "/real/file", r + "/linked", r + "/linked.target", r + "/dotdot", r + "/v2", r + "/deep/inc", r + "/deep/sibling",
 		r + "/with \"quotes\"\nand newline", r + "/.git/~nobody-of-that-name/x",
-		r + "/inactive", r + "/inactive2", r + "/of-worktree",
+		r + "/inactive", r + "/read-ahead", r + "/read/further", r + "/inactive2", r + "/of-worktree",
 	}
 	slices.Sort(want)
 	if !slices.Equal(config.Includes, want) {

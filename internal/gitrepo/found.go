@@ -48,7 +48,8 @@ func (f *Found) StartRefs(ctx context.Context) (Refs, error) {
 // are.
 func (f *Found) Config(ctx context.Context) (*Config, error) {
 	if f.said.plain && f.noWorktreeConfig() {
-		return f.sort(nil)
+		config, _, err := f.sort(nil)
+		return config, err
 	}
 	return f.Repo.Config(ctx)
 }
