@@ -186,7 +186,11 @@ func (r *configReader) glob(value *yaml.Node) (glob, error) {
 		return glob{}, r.refuse(value.Line, "quote it", "glob must be a string")
 	}
 	if reason := relative(value.Value); reason != "" {
-		return glob{}, r.refuse(value.Line, rootRelative, "glob %s %s", quote(value.Value), reason)
+		hint := rootRelative
+		if dir := strings.TrimRight(value.Value, "/"); dir != value.Value && relative(dir) == "" {
+			hint = "for a directory write " + inDirectory(dir)
+		}
+		return glob{}, r.refuse(value.Line, hint, "glob %s %s", quote(value.Value), reason)
 	}
 	g := newGlob(value.Value)
 	if r.ground.gitHolds(g.fixedPart()) {

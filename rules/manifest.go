@@ -3,12 +3,20 @@ package rules
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
 
+// zone is a forbidden zone, and where it is named first.
+type zone struct {
+	rel  string
+	file string
+	line int
+}
+
 // readManifest returns the forbidden zones of every skill, sorted, each once.
-func readManifest(asYAML, asJSON File, g ground) ([]string, error) {
+func readManifest(asYAML, asJSON File, g ground) ([]zone, error) {
 	fromYAML, fromJSON := source{CodeManifest, ManifestYAML}, source{CodeManifest, ManifestJSON}
 	switch {
 	case asYAML.Present && asJSON.Present:
@@ -40,7 +48,7 @@ func readManifest(asYAML, asJSON File, g ground) ([]string, error) {
 	return nil, nil
 }
 
-func (s source) zones(top *yaml.Node, g ground) ([]string, error) {
+func (s source) zones(top *yaml.Node, g ground) ([]zone, error) {
 	if top == nil {
 		return nil, s.refuse(0, "", "the manifest is empty")
 	}
@@ -57,9 +65,9 @@ func (s source) zones(top *yaml.Node, g ground) ([]string, error) {
 	if skills == nil || !isMapping(skills) || len(skills.Content) == 0 {
 		return nil, s.refuse(lineOf(skills, top), "", "skills must be a mapping that names at least one skill")
 	}
-	union := make(map[string]bool)
+	union := make(map[string]zone)
 	err = s.pairs(skills, func(key, skill *yaml.Node) error { return s.skill(union, key.Value, skill, g) })
-	return slices.Sorted(maps.Keys(union)), err
+	return slices.SortedFunc(maps.Values(union), func(a, b zone) int { return strings.Compare(a.rel, b.rel) }), err
 }
 
 func (s source) manifestKeys(top *yaml.Node) (version, skills *yaml.Node, err error) {
@@ -82,7 +90,7 @@ func lineOf(n, otherwise *yaml.Node) int {
 	return n.Line
 }
 
-func (s source) skill(union map[string]bool, name string, skill *yaml.Node, g ground) error {
+func (s source) skill(union map[string]zone, name string, skill *yaml.Node, g ground) error {
 	if !isMapping(skill) {
 		return s.refuse(skill.Line, "", "skill %s must be a mapping", quote(name))
 	}
@@ -93,12 +101,14 @@ func (s source) skill(union map[string]bool, name string, skill *yaml.Node, g gr
 		if !isSequence(value) {
 			return s.refuse(value.Line, "", "forbidden_zones of skill %s must be a list", quote(name))
 		}
-		for _, zone := range value.Content {
-			rel, err := s.literal(zone, g)
+		for _, item := range value.Content {
+			rel, err := s.literal(item, g)
 			if err != nil {
 				return err
 			}
-			union[rel] = true
+			if _, named := union[rel]; !named {
+				union[rel] = zone{rel, s.file, item.Line}
+			}
 		}
 		return nil
 	})

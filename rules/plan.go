@@ -92,7 +92,7 @@ type Plan struct {
 	earlier   []entry // of other versions of the configuration
 	present   bool
 	approved  bool
-	zones     int
+	zones     []zone
 	exempt    []Path
 	elsewhere []Anchor
 	targets   []Target
@@ -111,14 +111,14 @@ func New(in Inputs) (*Plan, error) {
 	}
 	p.addBuiltins(in)
 	var err error
-	var zones []string
+	var zones []zone
 	if p.config, zones, err = readSources(Sources{in.Config, in.ManifestYAML, in.ManifestJSON}, p.ground); err != nil {
 		return nil, err
 	}
 	if err := p.reportsBuiltin(); err != nil {
 		return nil, err
 	}
-	p.zones = len(zones)
+	p.zones = zones
 	p.addSources(zones, p.config.entries)
 	for _, sources := range in.Earlier {
 		earlier, before, err := readSources(sources, p.ground)
@@ -140,7 +140,7 @@ func New(in Inputs) (*Plan, error) {
 }
 
 // readSources reads what one version of the files says.
-func readSources(in Sources, g ground) (c config, zones []string, err error) {
+func readSources(in Sources, g ground) (c config, zones []zone, err error) {
 	if in.Config.Present {
 		if c, err = readConfig(in.Config.Data, g); err != nil {
 			return c, nil, err
@@ -151,9 +151,9 @@ func readSources(in Sources, g ground) (c config, zones []string, err error) {
 }
 
 // addSources takes in the places that one version of the files names.
-func (p *Plan) addSources(zones []string, entries []entry) {
+func (p *Plan) addSources(zones []zone, entries []entry) {
 	for _, zone := range zones {
-		p.add(Path{Root, zone}, Verdict{Rule: ForbiddenZone, Source: Manifest, Mode: Revert}, true)
+		p.add(Path{Root, zone.rel}, Verdict{Rule: ForbiddenZone, Source: Manifest, Mode: Revert}, true)
 	}
 	for _, e := range entries {
 		if !e.isGlob {
@@ -164,9 +164,9 @@ func (p *Plan) addSources(zones []string, entries []entry) {
 
 // addLosses protects the manifest itself where it does not hold a zone any more
 // that an earlier one did: who takes a zone away changes what is protected.
-func (p *Plan) addLosses(present, earlier []string) {
-	lost := func(zone string) bool {
-		return !slices.ContainsFunc(present, func(whole string) bool { return relWithin(zone, whole) })
+func (p *Plan) addLosses(present, earlier []zone) {
+	lost := func(was zone) bool {
+		return !slices.ContainsFunc(present, func(is zone) bool { return relWithin(was.rel, is.rel) })
 	}
 	if !slices.ContainsFunc(earlier, lost) {
 		return
@@ -309,7 +309,7 @@ func (p *Plan) Targets() []Target {
 }
 
 // Zones counts the manifest's forbidden zones, each once.
-func (p *Plan) Zones() int { return p.zones }
+func (p *Plan) Zones() int { return len(p.zones) }
 
 // ConfigPresent reports whether there is a `.cage.yaml`.
 func (p *Plan) ConfigPresent() bool { return p.present }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"cage/journal"
 	"cage/report"
@@ -80,7 +81,7 @@ func Examine(ctx context.Context, env []string, limits snapshot.Limits) (*Examin
 		return e, nil
 	}
 	e.Files, e.Watching = s.manifest.Len(), s.watcher.Status()
-	e.Warnings, e.Skipped = s.warnings, displayAll(s.layout, s.skipped)
+	e.Warnings, e.Skipped = slices.Concat(s.warnings, s.doubts), displayAll(s.layout, s.skipped)
 	return e, nil
 }
 

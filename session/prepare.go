@@ -44,6 +44,8 @@ type protection struct {
 	committed *bool
 	// skipped are directories that the first or the last scan could not enter.
 	skipped []rules.Path
+	// doubts are sentences about entries that are likely not meant as they stand.
+	doubts []string
 	// astray are places that rules name and that links lead elsewhere.
 	astray []snapshot.Astray
 }
@@ -225,6 +227,7 @@ func (s *session) protect(ctx context.Context) error {
 		return err
 	}
 	s.plan = settled
+	s.doubts = s.plan.Doubts(paths, scan.Doubtful)
 	if err := s.skip(scan.Denied); err != nil {
 		return err
 	}
@@ -239,6 +242,15 @@ func (s *session) protect(ctx context.Context) error {
 	}
 	s.manifest.NoteDirectories(s.trees, scan.Covered)
 	return nil
+}
+
+// doubtWarnings tell of entries that are likely not meant as they stand.
+func (s *session) doubtWarnings() []string {
+	warnings := slices.Clone(s.doubts[:min(len(s.doubts), mostNamed)])
+	if rest := len(s.doubts) - mostNamed; rest > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d more of that kind; cage doctor names them", rest))
+	}
+	return warnings
 }
 
 // followLinks adds what links decide to the plan: what protected ones lead to, and
@@ -401,7 +413,7 @@ func (s *session) openLog() error {
 // announce says what the session is going to do.
 func (s *session) announce() {
 	var lines bytes.Buffer
-	for _, warning := range slices.Concat(s.elsewhereWarnings(), s.warnings, s.skipWarnings()) {
+	for _, warning := range slices.Concat(s.elsewhereWarnings(), s.warnings, s.doubtWarnings(), s.skipWarnings()) {
 		lines.WriteString(report.Warning(warning))
 	}
 	lines.WriteString(s.recoveredLine())

@@ -101,6 +101,8 @@ type Survey struct {
 	// Covered are the directories that are, or lie in, trees under a revert
 	// rule.
 	Covered []rules.Path
+	// Doubtful are the directories that the plan finds so.
+	Doubtful []rules.Path
 	// Directories counts those that were entered.
 	Directories int
 }
@@ -116,6 +118,9 @@ func Look(trees *Trees, plan *rules.Plan, enter, found func(rules.Path)) Survey 
 				enter(dir)
 			}
 			s.Directories++
+			if plan.Doubtful(dir) {
+				s.Doubtful = append(s.Doubtful, dir)
+			}
 			if plan.Covers(dir) {
 				s.Covered = append(s.Covered, dir)
 			}
