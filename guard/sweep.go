@@ -41,6 +41,16 @@ func (g *Guard) sweep(ctx context.Context) {
 	g.noteWatch()
 }
 
+// Failing reports whether a path is not back because it could not be put back.
+func (g *Guard) Failing() (failing bool) {
+	g.do(func() {
+		for _, row := range g.rows {
+			failing = failing || row.Outcome == RevertFailed
+		}
+	})
+	return failing
+}
+
 // noteUnsettled notes that paths are not back that are still changed after the
 // last restore: somebody outside the run goes on with it.
 func (g *Guard) noteUnsettled(ctx context.Context, changed []rules.Path) {

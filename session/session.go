@@ -163,6 +163,10 @@ func (s *session) execute(order context.Context) *report.Document {
 	s.endPushes(ctx)
 	s.endGroup(ctx)
 	s.guard.Sweep(ctx)
+	if s.guard.Failing() {
+		s.removeTemp() // which may have taken the room
+		s.guard.Sweep(ctx)
+	}
 	s.stopWatching()
 	s.kept.Finish()
 	s.guard.Seal()

@@ -12,6 +12,7 @@ import (
 // removed; nil where it was.
 type privateTmp struct {
 	dir  *tempdir.Dir
+	gone bool
 	left error
 }
 
@@ -32,9 +33,10 @@ func (s *session) makeTemp(environment *spawn.Environment) error {
 
 // removeTemp comes when the run has ended.
 func (s *session) removeTemp() {
-	if s.privateTmp == nil {
+	if s.privateTmp == nil || s.privateTmp.gone {
 		return
 	}
+	s.privateTmp.gone = true
 	if s.privateTmp.left = s.privateTmp.dir.Remove(); s.privateTmp.left != nil {
 		s.tell(s.privateTmp.left.Error())
 	}
