@@ -155,6 +155,21 @@ func (j *Journal) Refresh(processes []proc.ID) (mended bool, err error) {
 	return true, nil
 }
 
+// Folder is where the journal lies.
+func (j *Journal) Folder() string { return j.folder }
+
+// Ensure returns nil where the whole journal is on disk, and writes it again
+// where somebody removed or changed it.
+func (j *Journal) Ensure() error {
+	if j.intact() {
+		return nil
+	}
+	if err := j.mend(); err != nil {
+		return fmt.Errorf("write the journal again: %w", err)
+	}
+	return nil
+}
+
 // Leave notes that nobody is to end what the session has left.
 func (j *Journal) Leave() error {
 	j.leaves = true

@@ -53,6 +53,8 @@ type Document struct {
 	Lifetime  Lifetime      `json:"lifetime"`
 	Hygiene   Hygiene       `json:"hygiene"`
 	Resources Resources     `json:"resources"`
+	// JournalKept is nil unless the session's journal had to stay.
+	JournalKept *JournalKept `json:"journal_kept,omitempty"`
 
 	// Reviewable says that cage review knows of what was displaced. Only the
 	// summary tells.
@@ -270,6 +272,15 @@ type PublishedChange struct {
 	Rule rules.Rule `json:"rule"`
 	// Commit is the object id of the last commit that changes it.
 	Commit string `json:"commit"`
+}
+
+// JournalKept says where the journal of the session lies that holds what files
+// held at the start which are not back, where no other copy could be stored. The
+// next session there puts them back.
+type JournalKept struct {
+	Name
+	// Files counts them.
+	Files int `json:"files"`
 }
 
 // Recovery says what was found of an earlier session that did not end.

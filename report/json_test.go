@@ -211,14 +211,14 @@ func FuzzNames(f *testing.F) {
 // The schema knows every field, wants every field that is not optional, and
 // tolerates fields it does not know.
 func TestSchemaIsStrictAboutWhatItKnows(t *testing.T) {
-	optional := []string{"watched", "displaced_lost", "original", "path_base64", "note"}
+	optional := []string{"watched", "displaced_lost", "original", "journal_kept", "path_base64", "note"}
 	met := map[string]bool{}
 	validate, err := reporttest.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range samples() {
-		if !slices.Contains([]string{"halted", "hostile_names", "troubled", "survivors", "unresolved", "not_back", "watched_program"}, s.name) {
+		if !slices.Contains([]string{"halted", "hostile_names", "troubled", "survivors", "unresolved", "not_back", "journal_kept", "watched_program"}, s.name) {
 			continue
 		}
 		var root any

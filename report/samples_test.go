@@ -173,6 +173,13 @@ func samples() []sample {
 			failed.Original = &report.Name{Path: "/home/kim/.local/state/cage/sessions/0f1e2d3c4b5a6978/8d0e"}
 			d.Changes = []report.Change{failed}
 		}, 0)},
+		{"journal_kept", with(func(d *report.Document) {
+			failed := dotenv()
+			failed.Kind, failed.SHA256After = report.Deleted, nil
+			failed.Outcome, failed.ErrorCode, failed.Restores, failed.Displaced = report.OutcomeRevertFailed, new("ENOSPC"), 0, nil
+			d.Changes = []report.Change{failed}
+			d.JournalKept = &report.JournalKept{Name: report.NameOf("/home/kim/shop/.git/gantry-cage-journal"), Files: 1}
+		}, 0)},
 		{"unresolved", with(func(d *report.Document) {
 			big, outside, failed, owner := workflow(), dotenv(), dotenv(), workflow()
 			big.Name, big.Rule, big.Source = report.NameOf("infra/state.tfstate"), rules.Protect, rules.CageYAML

@@ -353,6 +353,9 @@ func (s *summary) places() {
 	if dirs, files := s.originals(); files > 0 {
 		s.line(label("originals"), "what "+count(files, "file", "files")+" held at the start: "+quoteAll(dirs))
 	}
+	if kept := s.d.JournalKept; kept != nil {
+		s.line(label("journal"), "holds what "+count(kept.Files, "file", "files")+" held at the start, and was not removed: "+Quote(kept.Bytes()))
+	}
 	if lost := s.lost(); lost > 0 {
 		s.line(label("not kept"), count(lost, "displaced version", "displaced versions")+": nothing could take a copy, or they were taken away")
 	}
@@ -437,6 +440,9 @@ func (s *summary) hints() {
 	s.gitAstray()
 	if s.has(Change.failed) {
 		s.hint("revert_failed: still as it was left; remove what the error code names, then put the file back by hand" + s.from())
+	}
+	if s.d.JournalKept != nil {
+		s.hint("journal: no copy could be stored elsewhere; the next start of cage here puts back what it holds, and so does cage review --recover restore")
 	}
 	if s.has(Change.ground) {
 		s.hint("ground: nothing was written into the directory that stands there now; look for the one that was moved away")

@@ -45,6 +45,7 @@ func (s *session) report() *report.Document {
 		}),
 	}
 	d.Recovery, d.Reviewable = s.recovered, s.reviewable
+	d.JournalKept = s.holdOriginals()
 	if s.trapped != nil {
 		name := signalName(s.trapped)
 		d.TrappedSignal = &name
@@ -188,7 +189,8 @@ func (s *session) change(row guard.Row) report.Change {
 }
 
 // preserve keeps a copy of what a path held at the start, because the session's
-// own copy ends with it. It returns nil where there is none.
+// own copy ends with it. It returns nil where there is none, and counts those
+// that there is no room for: then the session's copy must not end.
 func (s *session) preserve(p rules.Path) *report.Name {
 	e, ok := s.manifest.Entry(p)
 	if !ok || !e.Kept {
@@ -201,6 +203,7 @@ func (s *session) preserve(p rules.Path) *report.Name {
 	place, err := s.kept.Preserve(content)
 	if err != nil {
 		s.log.WatchError(err)
+		s.unpreserved++
 		return nil
 	}
 	name := report.NameOf(place)

@@ -18,6 +18,11 @@ type journalling struct {
 	// journalKept says that the journal is that of an earlier session, which
 	// this one leaves as it is.
 	journalKept bool
+	// unpreserved counts the files that are not back and of whose content no copy
+	// could be stored. holdsOriginals says that the session's own journal stays for
+	// that, as if the session had not ended.
+	unpreserved    int
+	holdsOriginals bool
 	// noted is the note of an unfinished session, where its journal was found.
 	noted *unfinished
 	// common is held while the session guards the files that work trees share;
@@ -70,20 +75,37 @@ var errNoteGone = errors.New("the note of the session in the user's home was rem
 // codeJournal is the code of a journal that cannot be written.
 const codeJournal = "GXT_CAGE_JOURNAL_UNWRITABLE"
 
+// holdOriginals has the journal stay where it is the only place that still holds
+// what files held at the start. It returns nil where there are none such; where
+// the journal does not hold them either, somebody took it away and there is no
+// room for another.
+func (s *session) holdOriginals() *report.JournalKept {
+	if s.unpreserved == 0 || s.journal == nil || s.journalKept {
+		return nil
+	}
+	if err := s.journal.Ensure(); err != nil {
+		s.tell("what files held at the start that are not back is lost: " + err.Error())
+		return nil
+	}
+	s.holdsOriginals = true
+	s.refreshNote()
+	return &report.JournalKept{Name: report.NameOf(s.journal.Folder()), Files: s.unpreserved}
+}
+
 // closeJournal removes the journal of a session that has ended, and lets go of
-// the lock.
+// the lock. Where it has to hold what is not back, it stays for the next start.
 func (s *session) closeJournal() {
 	if s.journal == nil {
 		return
 	}
 	var err error
-	if s.announced {
+	if s.announced && !s.holdsOriginals {
 		// First, so that a kill before the journal is gone leaves one that the
 		// next start finds, and none that it misses.
 		err = s.unnote()
 	}
 	end := s.journal.Remove
-	if s.journalKept {
+	if s.journalKept || s.holdsOriginals {
 		end = s.journal.Close
 	}
 	err = errors.Join(err, end())
