@@ -81,7 +81,7 @@ func (r *configReader) top(top *yaml.Node) error {
 		case "rule_contest_limit":
 			r.out.ruleContest, err = r.limit(key.Value, value)
 		default:
-			err = r.unknown(key)
+			err = r.unknown(key, topKeys)
 		}
 		return err
 	})
@@ -109,14 +109,21 @@ func word(key *yaml.Node) string {
 	return key.Value
 }
 
-func (r *configReader) unknown(key *yaml.Node) error {
+// What a hint says of the keys that there are.
+const (
+	topKeys   = "the keys at the top level are protect, mode, contest_limit and rule_contest_limit"
+	entryKeys = "the keys of an entry are path, glob and mode"
+)
+
+// unknown refuses a key, with the keys that there are.
+func (r *configReader) unknown(key *yaml.Node, keys string) error {
 	switch strings.ToLower(word(key)) {
 	case "relax", "exclude", "excludes", "allow", "allow_override", "allow_overrides", "ignore",
 		"unprotect", "override", "overrides", "disable", "skip":
 		return r.refuse(key.Line, "to relax a rule for one run, pass --allow-override <path>",
 			"%s would take protection away, and this file can only add it", quote(key.Value))
 	}
-	return r.refuse(key.Line, "", "unknown key %s", quote(key.Value))
+	return r.refuse(key.Line, keys, "unknown key %s", quote(key.Value))
 }
 
 func (r *configReader) modeInto(mode *Mode, value *yaml.Node) error {
@@ -160,7 +167,7 @@ func (r *configReader) entry(item *yaml.Node) (entry, error) {
 		case "mode":
 			return r.modeInto(&e.mode, value)
 		default:
-			return r.unknown(key)
+			return r.unknown(key, entryKeys)
 		}
 		return nil
 	})

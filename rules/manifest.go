@@ -48,29 +48,32 @@ func readManifest(asYAML, asJSON File, g ground) ([]zone, error) {
 	return nil, nil
 }
 
+// manifestKeys is what a hint says of the keys that count.
+const manifestKeys = "the manifest has the keys schema_version and skills; each skill may have forbidden_zones, a list of paths"
+
 func (s source) zones(top *yaml.Node, g ground) ([]zone, error) {
 	if top == nil {
-		return nil, s.refuse(0, "", "the manifest is empty")
+		return nil, s.refuse(0, manifestKeys, "the manifest is empty")
 	}
 	if !isMapping(top) {
-		return nil, s.refuse(top.Line, "", "the manifest must be a mapping")
+		return nil, s.refuse(top.Line, manifestKeys, "the manifest must be a mapping")
 	}
-	version, skills, err := s.manifestKeys(top)
+	version, skills, err := s.keys(top)
 	if err != nil {
 		return nil, err
 	}
 	if version == nil || version.Kind != yaml.ScalarNode || isNull(version) || version.Value == "" {
-		return nil, s.refuse(lineOf(version, top), "", "schema_version must be set")
+		return nil, s.refuse(lineOf(version, top), manifestKeys, "schema_version must be set")
 	}
 	if skills == nil || !isMapping(skills) || len(skills.Content) == 0 {
-		return nil, s.refuse(lineOf(skills, top), "", "skills must be a mapping that names at least one skill")
+		return nil, s.refuse(lineOf(skills, top), manifestKeys, "skills must be a mapping that names at least one skill")
 	}
 	union := make(map[string]zone)
 	err = s.pairs(skills, func(key, skill *yaml.Node) error { return s.skill(union, key.Value, skill, g) })
 	return slices.SortedFunc(maps.Values(union), func(a, b zone) int { return strings.Compare(a.rel, b.rel) }), err
 }
 
-func (s source) manifestKeys(top *yaml.Node) (version, skills *yaml.Node, err error) {
+func (s source) keys(top *yaml.Node) (version, skills *yaml.Node, err error) {
 	err = s.pairs(top, func(key, value *yaml.Node) error {
 		switch key.Value {
 		case "schema_version":
@@ -92,14 +95,14 @@ func lineOf(n, otherwise *yaml.Node) int {
 
 func (s source) skill(union map[string]zone, name string, skill *yaml.Node, g ground) error {
 	if !isMapping(skill) {
-		return s.refuse(skill.Line, "", "skill %s must be a mapping", quote(name))
+		return s.refuse(skill.Line, manifestKeys, "skill %s must be a mapping", quote(name))
 	}
 	return s.pairs(skill, func(key, value *yaml.Node) error {
 		if key.Value != "forbidden_zones" || isNull(value) {
 			return nil
 		}
 		if !isSequence(value) {
-			return s.refuse(value.Line, "", "forbidden_zones of skill %s must be a list", quote(name))
+			return s.refuse(value.Line, manifestKeys, "forbidden_zones of skill %s must be a list", quote(name))
 		}
 		for _, item := range value.Content {
 			rel, err := s.literal(item, g)
