@@ -66,7 +66,7 @@ func (s *scene) record() journal.Record {
 	found := snapshot.Look(trees, plan, nil, nil).Found
 	plan, err = plan.Settle(found)
 	s.must(err)
-	targets := snapshot.Follow(trees, plan, found).Joined
+	targets := snapshot.Follow(trees, plan, found).Additions()
 	plan = plan.With(targets)
 	r := journal.Record{Session: "0123456789abcdef", Layout: s.layout, Started: time.Now(), Store: snapshot.NewStore()}
 	r.Rules.Config = config

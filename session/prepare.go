@@ -269,13 +269,14 @@ func (s *session) followLinks(paths []rules.Path) []rules.Path {
 	if rest := len(s.astray) - mostNamed; rest > 0 {
 		s.warnings = append(s.warnings, fmt.Sprintf("%d more are links, or lie behind one, and lead to what is not protected; the report names them under limits", rest))
 	}
+	additions := links.Additions()
 	for _, link := range s.hooksWay {
 		s.warnings = append(s.warnings, "git finds its hooks by way of "+named(s.layout, link)+", a link outside the root: a change there is reported, not undone")
 		verdict := rules.Verdict{Rule: rules.GitControl, Source: rules.Builtin, Mode: rules.Revert}
-		links.Joined = append(links.Joined, rules.Joined{Path: link, Verdict: verdict})
+		additions = append(additions, rules.Joined{Path: link, Verdict: verdict})
 	}
-	s.plan = s.plan.With(links.Joined)
-	for _, joined := range links.Joined {
+	s.plan = s.plan.With(additions)
+	for _, joined := range additions {
 		s.joined = append(s.joined, joined.Path)
 	}
 	return s.joined
@@ -327,12 +328,22 @@ func (s *session) noteSkipped(dirs []rules.Path) {
 	}
 }
 
-func linkNotice(layout rules.Layout, joined rules.Joined) string {
-	name := report.Quote(layout.Display(joined.Path))
-	if joined.Path.Anchor == rules.Outside {
-		return "a protected link leads to " + name + ", outside the root: a change there is reported, not undone"
+// linkNotice says what else is protected, and by which link.
+func linkNotice(layout rules.Layout, joined snapshot.Joined) string {
+	text := named(layout, joined.From)
+	switch {
+	case joined.OnTheWay:
+		text += " leads by way of the link "
+	case joined.Direct:
+		text += " is a link to "
+	default:
+		text += " leads to "
 	}
-	return "a protected link leads to " + name + ": it is protected too"
+	text += report.Quote(layout.Display(joined.Path))
+	if joined.Path.Anchor == rules.Outside {
+		return text + ", outside the root: a change there is reported, not undone"
+	}
+	return text + ", which is protected too"
 }
 
 func astrayNotice(layout rules.Layout, astray snapshot.Astray) string {
@@ -358,7 +369,7 @@ func (s *session) arm(startRefs gitrepo.Refs) {
 		options.Identify = func(size int64) hash.Hash { return gitrepo.NewIdentity(format, size) }
 	}
 	s.kept = kept.Open(options)
-	s.ledger = kept.NewLedger(options, kept.Index{Session: s.id, Command: s.commandName(), Started: s.started, Layout: s.layout})
+	s.ledger = kept.NewLedger(options, kept.Index{Session: s.id, Command: s.commandName(), Watch: s.watching != nil, Started: s.started, Layout: s.layout})
 	s.guard = guard.New(guard.Options{
 		Plan: s.plan, Trees: s.trees, Manifest: s.manifest, Store: s.store, Keeper: s.kept,
 		Watcher: s.watcher, Git: s.repo, Restores: !s.ReportOnly, Rescans: !s.NoWatch,

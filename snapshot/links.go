@@ -13,9 +13,30 @@ type Links struct {
 	// Joined are additions to the plan, each with the verdict of the place: the
 	// links on the way to it and the regular file that they lead to. What lies
 	// outside every anchor can only be watched for changes.
-	Joined []rules.Joined
+	Joined []Joined
 	// Astray are the places that links lead to what is not protected.
 	Astray []Astray
+}
+
+// Joined is an addition to the plan, and how a link leads there.
+type Joined struct {
+	rules.Joined
+	// From is the protected place that leads there.
+	From rules.Path
+	// OnTheWay says that it is a link that From leads by way of, not the file at
+	// the end.
+	OnTheWay bool
+	// Direct says that From is a link, and the only one.
+	Direct bool
+}
+
+// Additions are what the plan needs to know of Joined.
+func (l Links) Additions() []rules.Joined {
+	var additions []rules.Joined
+	for _, joined := range l.Joined {
+		additions = append(additions, joined.Joined)
+	}
+	return additions
 }
 
 // Astray is a place that a revert rule names by its path, and where links lead
@@ -34,7 +55,7 @@ func Follow(trees *Trees, plan *rules.Plan, paths []rules.Path) Links {
 			f.follow(p, verdict)
 		}
 		if verdict, ok := plan.Leading(p); ok {
-			f.join(p, verdict)
+			f.join(Joined{Joined: rules.Joined{Path: p, Verdict: verdict}, From: p, OnTheWay: true})
 			f.followBelow(p)
 		}
 	}
@@ -64,11 +85,12 @@ func (f *follower) follow(place rules.Path, verdict rules.Verdict) {
 		return // leads nowhere
 	}
 	for _, link := range links {
-		f.join(f.layout.Locate(link), verdict)
+		f.join(Joined{Joined: rules.Joined{Path: f.layout.Locate(link), Verdict: verdict}, From: place, OnTheWay: true})
 	}
 	at := f.layout.Locate(end)
 	if info, err := os.Lstat(end); err == nil && info.Mode().IsRegular() {
-		f.join(at, verdict)
+		direct := len(links) == 1 && f.layout.Locate(links[0]) == place
+		f.join(Joined{Joined: rules.Joined{Path: at, Verdict: verdict}, From: place, Direct: direct})
 	} else if f.names(place) && !f.guards(at) {
 		f.found.Astray = append(f.found.Astray, Astray{Place: place, End: at})
 	}
@@ -86,11 +108,11 @@ func (f *follower) guards(dir rules.Path) bool {
 }
 
 // join adds a path that the verdict says more of than the plan does.
-func (f *follower) join(p rules.Path, verdict rules.Verdict) {
-	known, covered := f.plan.Classify(p)
-	more := verdict.Mode == rules.Revert && known.Mode == rules.Report && !known.Overridden
-	joined := rules.Joined{Path: p, Verdict: verdict}
-	if (!covered || more) && !slices.Contains(f.found.Joined, joined) {
+func (f *follower) join(joined Joined) {
+	known, covered := f.plan.Classify(joined.Path)
+	more := joined.Verdict.Mode == rules.Revert && known.Mode == rules.Report && !known.Overridden
+	same := func(other Joined) bool { return other.Joined == joined.Joined }
+	if (!covered || more) && !slices.ContainsFunc(f.found.Joined, same) {
 		f.found.Joined = append(f.found.Joined, joined)
 	}
 }
