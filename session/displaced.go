@@ -45,7 +45,7 @@ func (r *recovery) adoptQuarantine() {
 	own.ListCopies(options.Spare, kept.Spared)
 	written := len(own.Records) > 0
 	r.ledger = kept.NewLedger(options, kept.Index{
-		Session: own.Session, Recovered: true, Command: own.Command, Started: own.Started, Layout: r.session.layout,
+		Session: own.Session, Recovered: true, Command: own.Command, Watch: own.Watch, Started: own.Started, Layout: r.session.layout,
 	})
 	keeper := kept.Open(options)
 	keeper.Adopt()

@@ -32,8 +32,11 @@ type Index struct {
 	Session   string
 	Recovered bool
 	Command   string
-	Started   time.Time
-	Layout    rules.Layout
+	// Watch says that the session was a watch, whose Command is the program it
+	// lasted as long as, if any.
+	Watch   bool
+	Started time.Time
+	Layout  rules.Layout
 	// Records are in the order in which the versions were sealed.
 	Records []Record
 	// Untold counts versions past what an index holds.
@@ -99,6 +102,7 @@ type indexRecord struct {
 	Session   string          `json:"session"`
 	Recovered bool            `json:"recovered"`
 	Command   string          `json:"command"`
+	Watch     bool            `json:"watch,omitempty"`
 	Started   time.Time       `json:"started_at"`
 	Root      []byte          `json:"root"`
 	CommonDir []byte          `json:"common_dir"`
@@ -144,7 +148,7 @@ func WriteIndex(store string, x *Index) error {
 
 func (x *Index) record() indexRecord {
 	r := indexRecord{
-		Schema: indexSchema, Session: x.Session, Recovered: x.Recovered, Command: x.Command, Started: x.Started,
+		Schema: indexSchema, Session: x.Session, Recovered: x.Recovered, Command: x.Command, Watch: x.Watch, Started: x.Started,
 		Root: []byte(x.Layout.Root), CommonDir: []byte(x.Layout.CommonDir), GitDir: []byte(x.Layout.GitDir),
 		Untold: x.Untold, Complete: x.Complete,
 	}
@@ -251,7 +255,7 @@ func (r *indexRecord) index(folder string) (*Index, error) {
 		return nil, errors.New("its directories are not absolute")
 	}
 	x := &Index{
-		Session: r.Session, Recovered: r.Recovered, Command: r.Command, Started: r.Started, Layout: layout,
+		Session: r.Session, Recovered: r.Recovered, Command: r.Command, Watch: r.Watch, Started: r.Started, Layout: layout,
 		Untold: r.Untold, Complete: r.Complete,
 	}
 	for i := range r.Versions {

@@ -33,7 +33,7 @@ func sample() *Index {
 		return Record{Path: path, Info: s.Info, Digest: s.Digest, Spot: spot, Before: before, At: time.Unix(1, 2).UTC(), Times: 1}
 	}
 	x := &Index{
-		Session: session, Command: "sh", Started: time.Unix(3, 4).UTC(), Complete: true, Untold: 5,
+		Session: session, Command: "sh", Watch: true, Started: time.Unix(3, 4).UTC(), Complete: true, Untold: 5,
 		Layout: rules.Layout{Root: "/r\xff", CommonDir: "/r\xff/.git", GitDir: "/g"},
 		Records: []Record{
 			record(rules.Path{Rel: "a\n\xff/.env"}, Spot{Room: Stored, Name: address}, state(safefile.Regular, "A")),

@@ -22,6 +22,9 @@ import (
 type Session struct {
 	ID      string
 	Command string
+	// Watch says that it was a watch, whose Command is the program it lasted as
+	// long as, if any.
+	Watch   bool
 	Started time.Time
 	Layout  rules.Layout
 	// Versions are in the order in which they were displaced.
@@ -58,7 +61,7 @@ func Sessions(folder string) ([]Session, []kept.Unusable, error) {
 		if at < 0 {
 			at = len(sessions)
 			sessions = append(sessions, Session{
-				ID: index.Session, Command: index.Command, Started: index.Started, Layout: index.Layout,
+				ID: index.Session, Command: index.Command, Watch: index.Watch, Started: index.Started, Layout: index.Layout,
 			})
 		}
 		if !sessions[at].add(index) {
