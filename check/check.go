@@ -15,7 +15,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"cage/internal/anchors"
@@ -158,8 +160,23 @@ func (c *checker) narrow() error {
 				fmt.Errorf("the path %s lies outside the repository's work tree", report.Quote(path)))
 		}
 		c.only = append(c.only, place)
+		c.doc.Paths = append(c.doc.Paths, report.NameOf(spelled(place, path, abs)))
+	}
+	if slices.Contains(c.only, rules.Path{Anchor: rules.Root}) {
+		c.only, c.doc.Paths = nil, nil // all of the root
 	}
 	return nil
+}
+
+// spelled is a path that narrows the findings as people read it, that of a
+// directory with a slash at the end. Of what does not stand there the caller has
+// the say, as given.
+func spelled(place rules.Path, given, abs string) string {
+	info, err := os.Lstat(abs)
+	if err == nil && info.IsDir() || err != nil && strings.HasSuffix(given, "/") {
+		return place.Rel + "/"
+	}
+	return place.Rel
 }
 
 // placed returns a path without links in the directories that lead to it. Its

@@ -24,6 +24,10 @@ type Check struct {
 	// Range is what was asked for, as it was spelled; nil unless Scope is
 	// [ScopeRange].
 	Range *string `json:"range"`
+	// Paths narrow the findings to what they are and hold, relative to the root,
+	// those of directories with a slash at the end; none narrows nothing. JSON
+	// sorts them and drops repetitions.
+	Paths List[Name] `json:"paths"`
 	// Commits counts the commits that were judged, where Scope is about any.
 	Commits int `json:"commits"`
 	// Overrides are the paths that a person let through; JSON sorts them and
@@ -102,7 +106,14 @@ func (c Check) JSON() ([]byte, error) {
 	c.ReportSchema = CheckSchemaID
 	c.Overrides = sortedUnique(c.Overrides)
 	c.Findings = c.sorted()
+	c.Paths = c.narrowed()
 	return encode(c, "  ")
+}
+
+// narrowed returns the paths by their bytes, each once.
+func (c Check) narrowed() List[Name] {
+	byBytes := func(a, b Name) int { return strings.Compare(a.Bytes(), b.Bytes()) }
+	return slices.Compact(slices.SortedFunc(slices.Values(c.Paths), byBytes))
 }
 
 // sorted returns the findings by the bytes of their path.
@@ -148,15 +159,40 @@ func (c Check) Line() string {
 			listed++
 		}
 	}
-	text := "no protected path is changed "
+	text, are := "no protected path", " is changed "
 	if len(changed) > 0 {
-		text = count(len(changed), "protected path is changed ", "protected paths are changed ")
+		text = count(len(changed), "protected path", "protected paths")
 	}
-	text += c.judged()
+	if len(changed) > 1 {
+		are = " are changed "
+	}
+	text += c.where() + are + c.judged()
 	if listed > 0 {
 		text += fmt.Sprintf("; %d only listed", listed)
 	}
 	return text
+}
+
+// where names what a check was narrowed to.
+func (c Check) where() string {
+	var names []string
+	directories := 0
+	for _, path := range c.narrowed() {
+		names = append(names, path.Bytes())
+		if strings.HasSuffix(path.Bytes(), "/") {
+			directories++
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return ""
+	case directories == len(names):
+		return " below " + quoteSome(names)
+	case directories == 0:
+		return " at " + quoteSome(names)
+	default:
+		return " at or below " + quoteSome(names)
+	}
 }
 
 // judged names what was judged.

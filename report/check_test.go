@@ -37,7 +37,12 @@ func checks() map[string]report.Check {
 	listed := report.Check{Root: "/w/repo", Scope: report.ScopePrePush, Commits: 1, Findings: found.Findings[2:]}
 	edit := report.Check{Root: "/w/repo", Scope: report.ScopeEdit, Findings: []report.CheckFinding{
 		{Name: report.NameOf("../x"), Kind: report.Added, Rule: rules.GitControl, Source: rules.Builtin, Counts: true}}}
-	all := map[string]report.Check{"clean": clean, "found": found, "listed": listed, "edit": edit}
+	narrowed := report.Check{Root: "/w/repo", Scope: report.ScopeStaged, Paths: []report.Name{report.NameOf("infra/")}}
+	narrow := report.Check{
+		Root: "/w/repo", Scope: report.ScopeRange, Range: pointer("main..HEAD"), Commits: 3, Findings: found.Findings[:1],
+		Paths: []report.Name{report.NameOf("x:y/"), report.NameOf("b\xff"), report.NameOf("x:y/"), report.NameOf("c"), report.NameOf("d"), report.NameOf("e"), report.NameOf("f")},
+	}
+	all := map[string]report.Check{"narrowed": narrowed, "narrow": narrow, "clean": clean, "found": found, "listed": listed, "edit": edit}
 	for name, c := range all {
 		c.Judge()
 		all[name] = c
@@ -98,7 +103,7 @@ func TestCheckFieldOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Fields(`report_schema status exit_code root scope range commits overrides findings warnings`)
+	want := strings.Fields(`report_schema status exit_code root scope range paths commits overrides findings warnings`)
 	if got := keys(t, out); !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
@@ -192,7 +197,12 @@ func TestCheckAnnotations(t *testing.T) {
 
 func TestCheckSummary(t *testing.T) {
 	for name, want := range map[string]string{
-		"clean": "cage: no protected path is changed in what is staged\n",
+		"clean":    "cage: no protected path is changed in what is staged\n",
+		"narrowed": "cage: no protected path below infra/ is changed in what is staged\n",
+		"narrow": `cage: 1 protected path at or below "b\xff", c, d, e, f and 1 more is changed in 3 commits of main..HEAD
+  finding  added     "x:y/%41,b\r\n::error::c"  (cage_protect)  in aaaaaaaaaaaa
+fix: take the change out of the commit that makes it; or, if a person approves it, pass --allow-override <path>
+`,
 		"found": `cage: warning: 100% of\nHEAD
 cage: OVERRIDE: changes to a, infra are listed and let through, in this check
 cage: 2 protected paths are changed in 2 commits of main..HEAD; 2 only listed
