@@ -73,7 +73,7 @@ func (f *checkFlags) register(c *cobra.Command) {
 	a.addSwitch(asked, &f.install, "install-hook", "install a pre-commit hook that runs this check, with --pre-push a pre-push hook; another hook is kept and runs first")
 
 	const through = "What is let through"
-	a.add(through, &f.overrides, "allow-override", "only list changes to this path and below it; repeatable")
+	a.add(through, &f.overrides, "allow-override", "only list changes to this path, relative to the root, and below it; repeatable")
 
 	a.addSwitch(groupTold, &f.json, "json", "print the findings on stdout as JSON")
 	a.addSwitch(groupTold, &f.sarif, "sarif", "print them as SARIF 2.1.0")

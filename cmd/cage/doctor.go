@@ -19,6 +19,11 @@ func newDoctor(stage spawn.Stage, code *int) *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what a session here could enforce, and what is left over",
 		Args:  noArguments,
+		Annotations: map[string]string{endingKey: `Exit codes:
+  0   a session would be fully protected, and nothing is left over
+  1   something is degraded, or left over
+  2   not even the root is known
+`},
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			*code, err = diagnose(c.Context(), stage, asJSON)
 			return err

@@ -24,9 +24,9 @@ type guardFlags struct {
 	contestLimit     optionalCount
 	ruleContestLimit optionalCount
 	overrides        paths
-	maxFileBytes     count
+	maxFileBytes     byteCount
 	maxFiles         count
-	maxTotalBytes    count
+	maxTotalBytes    byteCount
 	oversize         choice
 	keepDisplaced    choice
 	bell             choice
@@ -41,7 +41,7 @@ func newGuardFlags() guardFlags {
 	limits := defaultLimits()
 	return guardFlags{
 		interval: interval(time.Second), grace: delay(2 * time.Second),
-		maxFileBytes: count(limits.FileBytes), maxFiles: count(limits.Files), maxTotalBytes: count(limits.TotalBytes),
+		maxFileBytes: byteCount(limits.FileBytes), maxFiles: count(limits.Files), maxTotalBytes: byteCount(limits.TotalBytes),
 		oversize:      choice{value: "refuse", allowed: []string{"refuse", "detect"}},
 		keepDisplaced: choice{value: "on", allowed: []string{"on", "off"}},
 		bell:          choice{value: "auto", allowed: []string{"auto", "always", "never"}},
@@ -77,7 +77,7 @@ func (a adder) addSwitch(group string, to *bool, name, usage string) {
 
 // addGuarding adds what says which files are guarded, and how.
 func (f *guardFlags) addGuarding(a adder) {
-	a.add(groupProtected, &f.overrides, "allow-override", "only list changes to this path and below it, in this run; repeatable")
+	a.add(groupProtected, &f.overrides, "allow-override", "only list changes to this path, relative to the root, and below it, in this run; repeatable")
 	a.add(groupProtected, &f.maxFiles, "max-files", "most protected files")
 	a.add(groupProtected, &f.maxFileBytes, "max-file-bytes", "largest protected file").DefValue = "5 MiB"
 	a.add(groupProtected, &f.maxTotalBytes, "max-total-bytes", "all protected files together").DefValue = "64 MiB"

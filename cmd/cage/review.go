@@ -48,6 +48,10 @@ leaves the work and stores what the session had found.`,
   cage review 3f0c --diff
   cage review --accept .github/workflows/ci.yml`,
 		Args: cobra.ArbitraryArgs,
+		Annotations: map[string]string{endingKey: `Exit codes:
+  0   it was done, or there was nothing to do
+  2   it was refused; a line says why
+`},
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.sensible(args); err != nil {
 				return err

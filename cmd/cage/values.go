@@ -47,6 +47,22 @@ func (c *count) Set(text string) error {
 	return err
 }
 
+// byteCount is a whole number of bytes.
+type byteCount int64
+
+func (c *byteCount) String() string { return (*count)(c).String() }
+func (c *byteCount) Type() string   { return "n" }
+func (c *byteCount) takes() string  { return "a whole number of bytes, 0 or more" }
+func (c *byteCount) Set(text string) error {
+	var n count
+	err := n.Set(text)
+	if err != nil && err.Error() == wholeNumber {
+		return errors.New(c.takes())
+	}
+	*c = byteCount(n)
+	return err
+}
+
 // optionalCount is a whole number that may not be given.
 type optionalCount struct{ value *int }
 

@@ -32,7 +32,7 @@ you end it: for an agent that runs inside an editor or was started elsewhere.
 What is changed is put back, and a line says so. Nothing is ended, unless --pid
 names a program: that is halted when it keeps fighting.`,
 		Args: noArguments,
-		Annotations: map[string]string{endingKey: `It ends on SIGINT (Ctrl-C), SIGTERM or SIGHUP, or with the program of --pid.
+		Annotations: map[string]string{endingKey: `It ends on SIGINT (Ctrl-C), SIGTERM, SIGHUP or SIGQUIT, or with the program of --pid.
 
 Exit codes, decided from the top:
   4   the program of --pid was halted
