@@ -138,12 +138,45 @@ func quoteAll(paths []string) string {
 	return strings.Join(quoted, ", ")
 }
 
+// quoteSome spells the first few of a list of names, and says how many more
+// there are.
+func quoteSome(paths []string) string {
+	text := quoteAll(paths[:min(len(paths), mostNamed)])
+	if more := len(paths) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// EndedWith is what a sentence about an interrupted session adds about the
+// processes that were ended; it is empty where there were none.
+func EndedWith(ended int) string {
+	if ended == 0 {
+		return ""
+	}
+	return "; " + count(ended, "of its processes was ended", "of its processes were ended")
+}
+
+// changed names what a recovery puts back.
+func (r Recovery) changed() string {
+	var paths []string
+	for _, c := range r.Changes {
+		if c.Outcome.Violation() {
+			paths = append(paths, c.Bytes())
+		}
+	}
+	if len(paths) == 0 {
+		return "no protected file changed"
+	}
+	return count(len(paths), "protected file changed: ", "protected files changed: ") + quoteSome(sortedUnique(paths))
+}
+
 // Line says what was done about an interrupted session, or, where this session
 // only reports, what would have been.
 func (r Recovery) Line(reportOnly bool) string {
 	if reportOnly {
-		return fmt.Sprintf("cage: an interrupted session %s left %s; --report-only puts nothing back\n",
-			r.Session, count(len(r.Changes), "protected file changed", "protected files changed"))
+		return "cage: an interrupted session " + r.Session + " left " + r.changed() + EndedWith(r.ProcessesEnded) +
+			"; --report-only puts nothing back\n"
 	}
 	text := fmt.Sprintf("cage: recovered an interrupted session %s: %s, %s", r.Session,
 		count(r.Restored, "file put back", "files put back"), count(r.ProcessesEnded, "process ended", "processes ended"))

@@ -89,6 +89,8 @@ func TestRecoverySummary(t *testing.T) {
 	}
 	displaced := deleted
 	displaced.Displaced = report.List[report.Name]{report.NameOf("/state/s-recovered/1")}
+	found := displaced
+	found.Outcome, found.Restores = report.OutcomeKept, 0
 	const head = "cage: recovered an interrupted session s: 1 file put back, 0 processes ended\n" +
 		"  reverted       deleted   .env  (secrets)\n"
 	for _, c := range []struct {
@@ -97,10 +99,39 @@ func TestRecoverySummary(t *testing.T) {
 	}{
 		{deleted, head},
 		{displaced, head + "\n  displaced      1 version in /state/s-recovered\n"},
+		{found, "cage: recovered an interrupted session s: 0 files put back, 0 processes ended, 1 file left as it is\n" +
+			"  kept           deleted   .env  (secrets)\n" +
+			"\n  stored         1 version, as the session found it, in /state/s-recovered\n"},
 	} {
-		got := report.RecoverySummary(report.Recovery{Session: "s", Restored: 1, Changes: report.List[report.Change]{c.row}}, false)
+		got := report.RecoverySummary(report.Recovery{Session: "s", Restored: c.row.Restores, Changes: report.List[report.Change]{c.row}}, false)
 		if got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// Promise: a run that only reports names what a recovery would put back, and
+// says what was done all the same.
+func TestRecoveryLineOfARunThatOnlyReports(t *testing.T) {
+	rows := func(names ...string) (list report.List[report.Change]) {
+		for _, name := range names {
+			list = append(list, report.Change{Name: report.NameOf(name), Outcome: report.OutcomeReported})
+		}
+		return append(list, bookkeeping())
+	}
+	for _, c := range []struct {
+		ended int
+		rows  report.List[report.Change]
+		want  string
+	}{
+		{2, rows(".env"), "1 protected file changed: .env; 2 of its processes were ended"},
+		{1, rows("b\n", "a"), `2 protected files changed: a, "b\n"; 1 of its processes was ended`},
+		{0, rows("a", "b", "c", "d", "e", "f", "g"), "7 protected files changed: a, b, c, d, e and 2 more"},
+		{0, rows(), "no protected file changed"},
+	} {
+		got := report.Recovery{Session: "s", ProcessesEnded: c.ended, Changes: c.rows}.Line(true)
+		if want := "cage: an interrupted session s left " + c.want + "; --report-only puts nothing back\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

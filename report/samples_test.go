@@ -220,6 +220,7 @@ func samples() []sample {
 			d.Lifetime.Proved = false
 			d.Hygiene.PrivateTmp = &report.PrivateTmp{Name: report.NameOf("/tmp/gantry-cage-tmp-9f3a2c1e"), Reason: new("directory not empty")}
 		}, 0)},
+		{"ended", with(func(d *report.Document) { d.Lifetime.Ended = 1 }, 0)},
 		{"left", with(func(d *report.Document) {
 			d.Lifetime.Mode, d.Lifetime.Proved = "leave", false
 			d.Lifetime.Left = &report.List[report.Process]{{PID: 4720, Name: "node"}, {PID: 4733, Name: "dd\x1b[31m"}}

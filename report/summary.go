@@ -42,7 +42,7 @@ func Summary(d Document, colour bool) string {
 // RecoverySummary returns what a person reads who decided about an interrupted
 // session.
 func RecoverySummary(r Recovery, colour bool) string {
-	s := summary{d: &Document{Changes: r.Changes}, paint: paint(colour)}
+	s := summary{d: &Document{Changes: r.Changes}, paint: paint(colour), recovery: true}
 	s.b.WriteString(r.Line(false))
 	s.rows()
 	s.gap()
@@ -55,6 +55,8 @@ type summary struct {
 	d     *Document
 	paint paint
 	b     strings.Builder
+	// recovery: the rows are those of an interrupted session.
+	recovery bool
 }
 
 func (s *summary) headline() {
@@ -292,11 +294,14 @@ func (s *summary) facts() {
 		s.labelled("not judged", s.d.PushGuard.unjudged())
 	}
 	for _, p := range s.d.PushGuard.Published {
-		s.line(s.paint.in(red, label("pushed")), p.text())
+		s.line(s.paint.in(red, label("pushed")), p.text(s.d.PushGuard.Enabled))
 	}
 	s.resources()
 	if len(s.d.Lifetime.Survivors) > 0 {
 		s.line(s.paint.in(red, label("still alive")), processes(s.d.Lifetime.Survivors))
+	}
+	if n := s.d.leftRunning(); n > 0 {
+		s.line(label("ended"), count(n, "process", "processes")+" that the command left running")
 	}
 	if left := s.d.Lifetime.Left; left != nil && len(*left) > 0 {
 		s.line(label("left running"), processes(*left))
@@ -313,13 +318,23 @@ func (g PushGuard) unjudged() *string {
 	return &text
 }
 
-// text says what went out.
-func (p Published) text() string {
-	paths := make([]string, len(p.Changes))
-	for i, c := range p.Changes {
-		paths[i] = c.Bytes()
+// text says what went out, and whether it went past a guard.
+func (p Published) text(guarded bool) string {
+	changes := slices.Clone(p.Changes)
+	slices.SortStableFunc(changes, func(a, b PublishedChange) int { return strings.Compare(a.Bytes(), b.Bytes()) })
+	var named []string
+	for _, c := range changes[:min(len(changes), mostNamed)] {
+		named = append(named, Quote(c.Bytes())+" in "+plain(abbreviate(c.Commit)))
 	}
-	return plain(p.Ref) + " got changes of protected files past the guard: " + quoteAll(sortedUnique(paths))
+	text := plain(strings.TrimPrefix(p.Ref, "refs/remotes/")) + " got commits that change protected files"
+	if guarded {
+		text += ", past the guard"
+	}
+	text += ": " + strings.Join(named, ", ")
+	if more := len(changes) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func (s *summary) degraded() string {
@@ -328,6 +343,15 @@ func (s *summary) degraded() string {
 		text += " (" + plain(strings.Join(s.d.Watch.DegradedReasons, "; ")) + ")"
 	}
 	return text + "; what events missed was found by comparing"
+}
+
+// leftRunning counts the processes that outlived the command and were ended. A
+// halt and a signal end the command too, which is told of already.
+func (d *Document) leftRunning() int {
+	if d.Watch.Halt != nil || d.TrappedSignal != nil || d.Lifetime.Left != nil || d.Lifetime.watch() {
+		return 0
+	}
+	return d.Lifetime.Ended
 }
 
 func processes(list []Process) string {
@@ -340,12 +364,11 @@ func processes(list []Process) string {
 
 // places says where the rest is.
 func (s *summary) places() {
-	if dirs, versions := s.displaced(); versions > 0 {
-		text := count(versions, "version", "versions") + " in " + quoteAll(dirs[:min(len(dirs), maxPlaces)])
-		if rest := len(dirs) - maxPlaces; rest > 0 {
-			text += fmt.Sprintf(" and %d more", rest)
-		}
-		s.line(label("displaced"), text)
+	if dirs, versions := s.copies(s.stored); versions > 0 {
+		s.line(label("stored"), count(versions, "version, as the session found it,", "versions, as the session found them,")+in(dirs))
+	}
+	if dirs, versions := s.copies(func(c Change) bool { return !s.stored(c) }); versions > 0 {
+		s.line(label("displaced"), count(versions, "version", "versions")+in(dirs))
 		if s.d.Reviewable {
 			s.line(label(""), "cage review "+s.d.Session.ID+" --diff shows them, --accept <path> takes one back")
 		}
@@ -371,16 +394,32 @@ func (s *summary) lost() (versions int) {
 	return versions
 }
 
-// displaced returns the directories in which displaced versions lie, and how
-// many versions there are.
-func (s *summary) displaced() (dirs []string, versions int) {
+// stored reports whether the copies of a row are of what was protected, not of
+// what was displaced: a recovery left the file as it is.
+func (s *summary) stored(c Change) bool { return s.recovery && c.Outcome == OutcomeKept }
+
+// copies returns the directories in which copies of some rows lie, and how many
+// there are.
+func (s *summary) copies(of func(Change) bool) (dirs []string, versions int) {
 	for _, c := range s.d.Changes {
+		if !of(c) {
+			continue
+		}
 		versions += len(c.Displaced)
 		for _, place := range c.Displaced {
 			dirs = append(dirs, path.Dir(place.Bytes()))
 		}
 	}
 	return sortedUnique(dirs), versions
+}
+
+// in names directories, the first few of many.
+func in(dirs []string) string {
+	text := " in " + quoteAll(dirs[:min(len(dirs), maxPlaces)])
+	if rest := len(dirs) - maxPlaces; rest > 0 {
+		text += fmt.Sprintf(" and %d more", rest)
+	}
+	return text
 }
 
 // from says where to put files back from.
@@ -493,7 +532,7 @@ func (s *summary) switched() {
 	}
 	const why = ", because a branch switch was undone there; to take git's version: "
 	if len(changed) > 0 {
-		s.hint("git shows " + count(len(changed), "file", "files") + " as modified" + why + gitCheckout(s.d.Root, sortedUnique(changed)))
+		s.hint("git shows " + count(len(changed), "file", "files") + " as changed" + why + gitCheckout(s.d.Root, sortedUnique(changed)))
 	}
 	if len(deleted) > 0 {
 		s.hint("git does not have " + count(len(deleted), "file", "files") + " that the start had" + why + shellCommand(slices.Concat([]string{"rm", "--"}, sortedUnique(deleted))...))

@@ -91,6 +91,6 @@ func (r *recovery) stale(late []rules.Path) error {
 		names = append(names, report.Quote(display(r.session.layout, p)))
 	}
 	return refusal(codeStale, "decide with: cage review --recover restore|keep",
-		fmt.Errorf("an interrupted session left protected files changed, and somebody has worked on them since: %s",
-			enumerate(names)))
+		fmt.Errorf("an interrupted session left protected files changed, and somebody has worked on them since: %s%s",
+			enumerate(names), report.EndedWith(r.ended)))
 }

@@ -206,8 +206,8 @@ func (r *recovery) refuseShared(rows []guard.Row) error {
 	for _, row := range rows {
 		if row.Note == guard.GuardedElsewhere {
 			return refusal(report.CodeActive, "wait until that session has ended, then start again",
-				fmt.Errorf("an interrupted session left %s changed, which a session in another work tree guards now",
-					report.Quote(display(r.session.layout, row.Path))))
+				fmt.Errorf("an interrupted session left %s changed, which a session in another work tree guards now%s",
+					report.Quote(display(r.session.layout, row.Path)), report.EndedWith(r.ended)))
 		}
 	}
 	return nil
@@ -226,7 +226,7 @@ func (r *recovery) complete(rows []guard.Row) error {
 		return nil
 	}
 	return refusal(codeIncomplete, "remove what the error code names, then start again: the journal stays",
-		errors.New("files of an interrupted session cannot be put back: "+enumerate(names)))
+		errors.New("files of an interrupted session cannot be put back: "+enumerate(names)+report.EndedWith(r.ended)))
 }
 
 // enumerate joins names, the first of many.
@@ -335,7 +335,8 @@ func (r *recovery) restoreHooks(ctx context.Context, before []guard.Row) ([]guar
 	case !r.left.HasHooks(s.layout):
 		return nil, refusal(codeIncomplete,
 			"put the folder back that core.hooksPath named, then start again; or let go of it, with the hooks in the state folder: cage review --recover keep",
-			errors.New("git's hooks of an interrupted session cannot be put back: their folder is gone, or core.hooksPath names another one"))
+			errors.New("git's hooks of an interrupted session cannot be put back: their folder is gone, or core.hooksPath names another one"+
+				report.EndedWith(r.ended)))
 	}
 	if r.hooksMoved {
 		rows, err := r.sweep(ctx, s.layout, false)

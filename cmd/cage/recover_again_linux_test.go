@@ -48,8 +48,13 @@ func TestReportOnlyRecoversNothing(t *testing.T) {
 	i := f.interrupt(filepath.Join(f.repo, ".git"), survivors+murder)
 	before := i.contents()
 	for _, ended := range []string{"3", "0"} {
+		told := ""
+		if ended == "3" {
+			told = "; 3 of its processes were ended"
+		}
 		r := i.next(0, "--report-only")
-		r.says("cage: an interrupted session " + i.session + " left 3 protected files changed; --report-only puts nothing back\n")
+		r.says("cage: an interrupted session " + i.session + " left 3 protected files changed: .env, .env.new, .github/workflows/ci.yml" +
+			told + "; --report-only puts nothing back\n")
 		i.wants("recovery.session="+i.session, "recovery.processes_ended="+ended, "recovery.restored=0")
 		i.gone()
 		i.harmed()

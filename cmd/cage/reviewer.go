@@ -92,12 +92,14 @@ func spellPath(layout rules.Layout, v *review.Version) string {
 
 const clock = "2006-01-02 15:04:05"
 
-// heading is the line of a session. A watch has no command, and that of an
-// interrupted session may not be known.
+// heading is the line of a session.
 func heading(s *review.Session) string {
 	words := []string{s.ID, s.Started.Local().Format(clock)}
-	if s.Command != "" {
+	switch {
+	case s.Command != "":
 		words = append(words, report.Quote(s.Command))
+	case s.Watch:
+		words = append(words, "(watch)")
 	}
 	words = append(words, report.Quote(s.Layout.Root))
 	if !s.Ended {
@@ -241,7 +243,7 @@ func (r *reviewer) accept(ctx context.Context, named, path string, number int) e
 	if err != nil {
 		return fmt.Errorf("put %s back: %w", name, err)
 	}
-	fmt.Fprintf(os.Stderr, "cage: %s is what session %s displaced at %s (version %d)\n", name, s.ID, v.At.Local().Format(clock), v.Number)
+	fmt.Fprintf(os.Stderr, "cage: put back %s: version %d of session %s, displaced at %s\n", name, v.Number, s.ID, v.At.Local().Format(clock))
 	return nil
 }
 

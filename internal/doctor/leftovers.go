@@ -109,7 +109,7 @@ func inJournal(folder, missed string) (found *report.Leftover, interrupted strin
 	return &report.Leftover{
 		Kind: report.LeftoverInterrupted, Place: folder,
 		Text: fmt.Sprintf("session %s was interrupted; it last lived at %s", left.Session, report.Timestamp(left.LastSign)),
-		Fix:  "the next session here puts its files back; or decide with: cage review --recover restore|keep",
+		Fix:  "the next session here puts its files back, or refuses where somebody has worked on them since; decide with: cage review --recover restore|keep",
 	}, left.Session, nil
 }
 
@@ -150,9 +150,17 @@ func inQuarantine(folder string, running bool, but string) ([]report.Leftover, e
 		}
 		found = append(found, report.Leftover{
 			Kind: report.LeftoverQuarantine, Place: place,
-			Text: fmt.Sprintf("%d displaced versions of session %s lie here, not in the state folder", len(versions), session.Name()),
+			Text: quarantinedText(len(versions), session.Name()),
 			Fix:  "look at them (cage review names those it knows) once nobody writes them any more, then remove the folder",
 		})
 	}
 	return found, nil
+}
+
+func quarantinedText(versions int, session string) string {
+	what := fmt.Sprintf("%d displaced versions of session %s lie", versions, session)
+	if versions == 1 {
+		what = "1 displaced version of session " + session + " lies"
+	}
+	return what + " here, not in the state folder"
 }
