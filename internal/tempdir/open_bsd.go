@@ -22,7 +22,7 @@ func open(dir int, name string, of owner) (int, error) {
 		return -1, unix.ENOTDIR
 	}
 	if is.Dev != above.Dev {
-		return -1, errors.New("something is mounted there")
+		return -1, errMounted
 	}
 	if err := of.check(is); err != nil {
 		return -1, err

@@ -17,7 +17,7 @@ func open(dir int, name string, of owner) (int, error) {
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	if errors.Is(err, unix.EXDEV) {
-		return -1, errors.New("something is mounted there")
+		return -1, errMounted
 	}
 	if errors.Is(err, unix.ELOOP) {
 		return -1, unix.ENOTDIR

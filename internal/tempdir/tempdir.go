@@ -1,12 +1,14 @@
 //go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
 
 // Package tempdir makes and removes temporary directories that belong to one
-// run.
+// run, and removes what the cage keeps in folders that others can reach.
 //
 // It promises that a removal reaches nothing outside: it goes by open
-// directories of this user, follows no link, crosses no mount, and is not kept
-// from its work by permissions, depth or names. It does not defend a directory
-// against the user that it belongs to.
+// directories of this user, follows no link, crosses no mount, and leaves alone
+// what stands in the place of the directory that was made. That of a temporary
+// directory is not kept from its work by permissions, depth or names; of a folder
+// only what the cage put there is removed. It does not defend a directory against
+// the user that it belongs to.
 package tempdir
 
 import (
@@ -61,10 +63,11 @@ func (d *Dir) Path() string { return d.path }
 func (d *Dir) ID() string { return strings.TrimPrefix(filepath.Base(d.path), prefix) }
 
 // Remove removes the directory with all that it holds. The error names the first
-// thing that could not be removed.
+// thing that could not be removed. Another directory in its place stays, unless it
+// is empty.
 func (d *Dir) Remove() error {
 	defer d.held.Close()
-	return remove(filepath.Dir(d.path), filepath.Base(d.path))
+	return remove(filepath.Dir(d.path), filepath.Base(d.path), d.held)
 }
 
 // Remove removes the directory of a run that has ended without doing so. There
@@ -73,7 +76,7 @@ func Remove(parent, id string) error {
 	if err := check(id); err != nil {
 		return err
 	}
-	return remove(parent, prefix+id)
+	return remove(parent, prefix+id, nil)
 }
 
 func check(id string) error {
@@ -122,16 +125,17 @@ func isLeft(path string) bool {
 	return !errors.Is(unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// remove removes a directory in a parent.
-func remove(parent, name string) error {
-	err := removeIn(parent, name)
+// remove removes a directory in a parent, which is the one that is held where one
+// is.
+func remove(parent, name string, held *os.File) error {
+	err := removeIn(parent, name, held)
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	return fmt.Errorf("remove the private temporary directory %s: %w", filepath.Join(parent, name), err)
 }
 
-func removeIn(parent, name string) error {
+func removeIn(parent, name string, held *os.File) error {
 	above, err := unix.Open(parent, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -142,11 +146,23 @@ func removeIn(parent, name string) error {
 		return err
 	}
 	defer unix.Close(top)
+	if held != nil && !same(top, int(held.Fd())) {
+		if unix.Unlinkat(above, name, unix.AT_REMOVEDIR) == nil {
+			return nil
+		}
+		return errors.New("another directory stands in its place")
+	}
 	failed := (&emptying{top: top}).run()
 	if err := unix.Unlinkat(above, name, unix.AT_REMOVEDIR); err != nil {
 		return errors.Join(failed, err)
 	}
 	return nil
+}
+
+// same reports whether two descriptors are of the same directory.
+func same(a, b int) bool {
+	var one, other unix.Stat_t
+	return unix.Fstat(a, &one) == nil && unix.Fstat(b, &other) == nil && one.Dev == other.Dev && one.Ino == other.Ino
 }
 
 // emptying removes what a directory holds. Whatever lies deeper is moved up into

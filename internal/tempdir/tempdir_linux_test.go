@@ -31,3 +31,25 @@ func TestRemoveCrossesNoMount(t *testing.T) {
 	untouched(t, outside)
 	must(t, Remove(filepath.Dir(d.Path()), id))
 }
+
+// What is mounted over a folder, or in it, is whole afterwards.
+func TestFolderCrossesNoMount(t *testing.T) {
+	for _, name := range []string{".", "inner"} {
+		f, path, outside := beginFolder(t)
+		point := filepath.Join(path, name)
+		if name != "." {
+			must(t, os.Mkdir(point, 0o700))
+		}
+		if err := unix.Mount(outside, point, "", unix.MS_BIND, ""); err != nil {
+			t.Skipf("nothing can be mounted here: %v", err)
+		}
+		t.Cleanup(func() { unix.Unmount(point, unix.MNT_DETACH) })
+		stays(t, f)
+		if place, err := f.SetAside("inner"); name == "inner" && err == nil {
+			t.Errorf("it was set aside, at %q", place)
+		}
+		untouched(t, outside)
+		must(t, unix.Unmount(point, unix.MNT_DETACH))
+		gone(t, filepath.Join(path, "part"))
+	}
+}
