@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"cage/internal/tempdir"
 	"cage/rules"
 
 	"golang.org/x/sys/unix"
@@ -34,13 +35,39 @@ var script string
 // Folder is where the hooks of a session lie.
 func Folder(temp, session string) string { return filepath.Join(temp, folderPrefix+session) }
 
-// lay makes the folder, of as few inodes as can be: to make one takes a file
+const ownerOnly, ownerReadWrite = 0o700, 0o600
+
+// hold makes the folder and holds it.
+func hold(folder string) (*tempdir.Folder, error) {
+	err := os.Mkdir(folder, ownerOnly)
+	if err == nil {
+		var held *tempdir.Folder
+		if held, err = tempdir.Hold(folder); err == nil {
+			return held, nil
+		}
+	}
+	return nil, fmt.Errorf("make the push guard's folder: %w", err)
+}
+
+// unlay removes what was laid in the folder, and the folder, and lets go of it.
+func unlay(held *tempdir.Folder) error {
+	defer held.Close()
+	if err := held.Clear(laid); err != nil {
+		return fmt.Errorf("remove the push guard's folder: %w", err)
+	}
+	return nil
+}
+
+// laid reports whether a name in the folder is one that the guard gives.
+func laid(name string) bool {
+	return name == configName || name == scriptName || name == socketName || name == Stage || slices.Contains(rules.GitHooks(), name)
+}
+
+// lay fills the folder, with as few inodes as can be: to make one takes a file
 // system longer than everything else here.
 func lay(folder string, o Options) error {
-	const ownerOnly, ownerReadWrite = 0o700, 0o600
 	hook := filepath.Join(folder, scriptName)
 	for _, step := range []func() error{
-		func() error { return os.Mkdir(folder, ownerOnly) },
 		func() error { return os.WriteFile(hook, []byte(script), ownerOnly) },
 		func() error { return executable(hook) },
 		func() error { return os.WriteFile(filepath.Join(folder, configName), config(folder), ownerReadWrite) },
@@ -112,15 +139,20 @@ func quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(value) + `"`
 }
 
-// Remove removes the folder of a session that did not end.
+// Remove removes the folder of a session that did not end. Of anything else in its
+// place, or in it, the error says that it stays.
 func Remove(temp, session string) error {
 	if filepath.Base(Folder(temp, session)) != folderPrefix+session {
 		return fmt.Errorf("remove the push guard's folder: %q names no session", session)
 	}
-	if err := os.RemoveAll(Folder(temp, session)); err != nil {
+	held, err := tempdir.Hold(Folder(temp, session))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("remove the push guard's folder: %w", err)
 	}
-	return nil
+	return unlay(held)
 }
 
 // Leftovers returns the folders of this user in a directory whose sessions no

@@ -17,7 +17,6 @@ package pushguard
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -27,6 +26,7 @@ import (
 	"syscall"
 
 	"cage/internal/mailbox"
+	"cage/internal/tempdir"
 	"cage/spawn"
 )
 
@@ -53,6 +53,7 @@ type Refusal struct {
 type Guard struct {
 	judge    Judge
 	folder   string
+	held     *tempdir.Folder
 	program  string
 	listener *net.UnixListener
 
@@ -65,17 +66,20 @@ type Guard struct {
 // Open makes the folder and begins to answer. Where it fails nothing is left.
 func Open(o Options) (*Guard, error) {
 	folder := Folder(o.Temp, o.Session)
-	if err := lay(folder, o); err != nil {
-		os.RemoveAll(folder) // what it cannot remove, recovery or doctor finds
+	held, err := hold(folder)
+	if err != nil {
 		return nil, err
 	}
-	listener, err := listen(folder)
+	var listener *net.UnixListener
+	if err = lay(folder, o); err == nil {
+		listener, err = listen(folder)
+	}
 	if err != nil {
-		os.RemoveAll(folder)
+		unlay(held) // what it cannot remove, recovery or doctor finds
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := &Guard{judge: o.Judge, folder: folder, program: o.Program, listener: listener, stop: stop, refusals: mailbox.New[Refusal]()}
+	g := &Guard{judge: o.Judge, folder: folder, held: held, program: o.Program, listener: listener, stop: stop, refusals: mailbox.New[Refusal]()}
 	g.answering.Go(func() { g.answer(ctx) })
 	return g, nil
 }
@@ -127,13 +131,15 @@ func holds(path string, content []byte) bool {
 	return err == nil && bytes.Equal(data, content)
 }
 
-// Close ends the answering and removes the folder.
+// Close ends the answering and removes the folder. What somebody put there, or in
+// its place, stays, and the error says so.
 func (g *Guard) Close() error {
 	g.stop()
 	g.listener.Close() // its end is what is wanted, and its socket goes with the folder
 	g.answering.Wait()
-	if err := os.RemoveAll(g.folder); err != nil {
-		return fmt.Errorf("remove the push guard's folder: %w", err)
+	held := g.held
+	if g.held = nil; held == nil {
+		return nil // it was closed before
 	}
-	return nil
+	return unlay(held)
 }

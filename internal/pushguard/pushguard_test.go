@@ -530,3 +530,46 @@ func TestManyReferences(t *testing.T) {
 		t.Errorf("the own hook got %d lines, the last is %q", len(lines), lines[len(lines)-1])
 	}
 }
+
+// Promise: of the folder only the guard's own files are removed. What somebody put
+// there, or in its place, is whole afterwards, also where the session did not end.
+func TestForeignFolderStays(t *testing.T) {
+	foreign := func(t *testing.T, dir string) string {
+		t.Helper()
+		path := filepath.Join(dir, "foreign")
+		must(t, os.Mkdir(path, 0o700))
+		must(t, os.WriteFile(filepath.Join(path, "file"), []byte("whole"), 0o600))
+		return path
+	}
+	whole := func(t *testing.T, path string, err error) {
+		t.Helper()
+		data, readErr := os.ReadFile(filepath.Join(path, "file"))
+		if err == nil || string(data) != "whole" {
+			t.Errorf("closed with %v, it holds %q, %v", err, data, readErr)
+		}
+	}
+	t.Run("in its place", func(t *testing.T) {
+		s := newScene(t, "repo", "tmp")
+		must(t, os.Rename(s.guard.folder, s.guard.folder+".away"))
+		must(t, os.Rename(foreign(t, s.work), s.guard.folder))
+		whole(t, s.guard.folder, s.guard.Close())
+		if entries, err := os.ReadDir(s.guard.folder + ".away"); err != nil || len(entries) > 0 {
+			t.Errorf("of its own are left %v, %v", entries, err)
+		}
+		must(t, os.RemoveAll(s.guard.folder))
+	})
+	t.Run("in it", func(t *testing.T) {
+		s := newScene(t, "repo", "tmp")
+		inner := filepath.Join(s.guard.folder, "pre-push")
+		must(t, os.Remove(inner))
+		must(t, os.Rename(foreign(t, s.work), inner))
+		whole(t, inner, s.guard.Close())
+		must(t, os.RemoveAll(s.guard.folder))
+	})
+	t.Run("after a kill", func(t *testing.T) {
+		temp := t.TempDir()
+		folder := Folder(temp, "fedcba9876543210")
+		must(t, os.Rename(foreign(t, temp), folder))
+		whole(t, folder, Remove(temp, "fedcba9876543210"))
+	})
+}
