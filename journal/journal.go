@@ -26,6 +26,7 @@ import (
 
 	"cage/internal/proc"
 	"cage/internal/safefile"
+	"cage/internal/tempdir"
 	"cage/rules"
 	"cage/snapshot"
 )
@@ -98,10 +99,12 @@ func (e *CorruptError) Error() string {
 // Journal is the journal of this session. One goroutine uses it at a time.
 type Journal struct {
 	folder string
-	dir    *os.Root
-	inode  safefile.Inode
-	lock   *os.File
-	host   host
+	// held is the folder where it is this session's own, and dir the same open.
+	held  *tempdir.Folder
+	dir   *os.Root
+	inode safefile.Inode
+	lock  *os.File
+	host  host
 
 	record     Record
 	anchors    map[string]uint64
@@ -114,6 +117,9 @@ type Journal struct {
 	amendments map[rules.Path]*snapshot.Entry
 	processes  []proc.ID
 	leaves     bool
+	// found are the places of what somebody had put where only the journal
+	// belongs.
+	found []string
 }
 
 // Folder returns where the journal of a session lies: in the work tree's own
@@ -263,23 +269,24 @@ func (j *Journal) tryOpen() error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.OpenRoot(j.folder)
+	held, err := tempdir.Hold(j.folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errReplaced
 	}
 	if err != nil {
 		return fmt.Errorf("open the journal's folder: %w", err)
 	}
+	dir := held.Dir()
 	inode, err := inodeOf(dir)
 	var lock *os.File
 	if err == nil {
 		lock, err = j.takeLock(dir)
 	}
 	if err != nil {
-		dir.Close()
+		held.Close()
 		return err
 	}
-	j.dir, j.lock, j.inode = dir, lock, inode
+	j.held, j.dir, j.lock, j.inode = held, dir, lock, inode
 	return nil
 }
 
@@ -346,7 +353,11 @@ func isAt(file *os.File, path string) bool {
 }
 
 // Close lets go of the lock and leaves the journal where it is.
-func (j *Journal) Close() error { return errors.Join(j.dir.Close(), j.lock.Close()) }
+func (j *Journal) Close() error { return errors.Join(j.held.Close(), j.lock.Close()) }
+
+// Found returns the places of what somebody had put where only the journal
+// belongs: it was moved out of there.
+func (j *Journal) Found() []string { return j.found }
 
 // Discard removes what an earlier session left in the folder and keeps the
 // lock.
@@ -358,9 +369,10 @@ func (j *Journal) Discard() error {
 }
 
 // Remove removes the journal: the session has ended. What makes it one goes
-// first, so that a kill on the way leaves none. What somebody put in its place
-// goes too, or the next session would refuse it; another session that runs
-// there by now stays.
+// first, so that a kill on the way leaves none. It goes by the folder that the
+// session holds, wherever that lies by now. What somebody put in its place goes
+// too where it can only be a journal, or the next session would refuse it; of
+// anything else there the error says that it stays.
 func (j *Journal) Remove() error {
 	err := j.remove()
 	var active *ActiveError
@@ -374,19 +386,28 @@ func (j *Journal) Remove() error {
 }
 
 func (j *Journal) remove() error {
-	// A git directory that is gone holds no journal, and is not made again.
-	if _, err := os.Lstat(filepath.Dir(j.folder)); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if j.held.Stands() {
+		if err := j.retake(); err != nil {
+			return err
+		}
+		return j.vanish()
 	}
-	if err := j.retake(); err != nil {
-		return err
+	var own error
+	if j.holdsLock() {
+		own = j.vanish()
 	}
+	return errors.Join(own, j.removeReplacement())
+}
+
+// vanish removes what the folder holds of a journal, its lock, and the folder,
+// which stays where it holds something else or was moved away.
+func (j *Journal) vanish() error {
 	if err := j.clear(); err != nil {
 		return err
 	}
 	for _, remove := range []func() error{
 		func() error { return j.dir.Remove(lockName) },
-		func() error { return os.Remove(j.folder) },
+		j.held.Remove,
 	} {
 		// Between its lock and the folder the next session may have come.
 		err := remove()
@@ -395,4 +416,14 @@ func (j *Journal) remove() error {
 		}
 	}
 	return nil
+}
+
+// holdsLock reports whether the lock in the folder is this session's, or gone.
+func (j *Journal) holdsLock() bool {
+	there, err := j.dir.Lstat(lockName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	mine, errMine := j.lock.Stat()
+	return err == nil && errMine == nil && os.SameFile(mine, there)
 }

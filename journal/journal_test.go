@@ -382,16 +382,7 @@ func TestRefused(t *testing.T) {
 			s.must(syscall.Mkfifo(filepath.Join(s.folder(), "lock"), 0o600))
 		},
 		"a lock for others": func(s *scene) { s.must(os.Chmod(filepath.Join(s.folder(), "lock"), 0o666)) },
-		"a copied folder": func(s *scene) {
-			s.must(os.Rename(s.folder(), s.folder()+".real"))
-			s.must(os.CopyFS(s.folder(), os.DirFS(s.folder()+".real")))
-			s.must(os.Chmod(s.folder(), 0o700))
-			entries, err := os.ReadDir(s.folder())
-			s.must(err)
-			for _, entry := range entries {
-				s.must(os.Chmod(filepath.Join(s.folder(), entry.Name()), 0o600))
-			}
-		},
+		"a copied folder":   (*scene).copyFolder,
 	}
 	for name, spoil := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -406,6 +397,18 @@ func TestRefused(t *testing.T) {
 				t.Error("the journal was changed")
 			}
 		})
+	}
+}
+
+// copyFolder moves the folder away and puts a copy in its place.
+func (s *scene) copyFolder() {
+	s.must(os.Rename(s.folder(), s.folder()+".real"))
+	s.must(os.CopyFS(s.folder(), os.DirFS(s.folder()+".real")))
+	s.must(os.Chmod(s.folder(), 0o700))
+	entries, err := os.ReadDir(s.folder())
+	s.must(err)
+	for _, entry := range entries {
+		s.must(os.Chmod(filepath.Join(s.folder(), entry.Name()), 0o600))
 	}
 }
 
@@ -476,7 +479,8 @@ func TestRemovedWhateverStandsThere(t *testing.T) {
 		"nothing":         func(s *scene) { s.must(os.RemoveAll(s.folder())) },
 		"a file":          func(s *scene) { s.must(os.RemoveAll(s.folder())); s.must(os.WriteFile(s.folder(), nil, 0o600)) },
 		"a link":          func(s *scene) { s.must(os.RemoveAll(s.folder())); s.must(os.Symlink(s.root, s.folder())) },
-		"another folder":  func(s *scene) { s.must(os.RemoveAll(s.folder())); s.must(os.MkdirAll(s.folder()+"/x/y", 0o700)) },
+		"another folder":  func(s *scene) { s.must(os.RemoveAll(s.folder())); s.must(os.Mkdir(s.folder(), 0o755)) },
+		"a copy":          (*scene).copyFolder,
 		"something in it": func(s *scene) { s.must(os.MkdirAll(s.folder()+"/x/y", 0o700)) },
 		"another lock": func(s *scene) {
 			s.must(os.Remove(s.folder() + "/lock"))
@@ -692,4 +696,196 @@ func TestForeignEntryIsRefused(t *testing.T) {
 	if _, _, err := left.Build(s.layout, nil); !corrupt(err) {
 		t.Errorf("%v", err)
 	}
+}
+
+// foreign makes a directory that nothing may touch, and returns what says whether
+// it is whole at a path.
+func (s *scene) foreign() (dir string, whole func(at string)) {
+	s.Helper()
+	dir, err := os.MkdirTemp(filepath.Dir(s.temp), "foreign")
+	s.must(err)
+	s.must(os.Chmod(dir, 0o755))
+	s.must(os.Mkdir(filepath.Join(dir, "sub"), 0o755))
+	s.must(os.WriteFile(filepath.Join(dir, "sub/file"), []byte("whole"), 0o644))
+	return dir, func(at string) {
+		s.Helper()
+		info, err := os.Stat(at)
+		s.must(err)
+		data, err := os.ReadFile(filepath.Join(at, "sub/file"))
+		if err != nil || string(data) != "whole" || info.Mode().Perm() != 0o755 {
+			s.Errorf("what is somebody else's is %v, %q, %v", info.Mode(), data, err)
+		}
+	}
+}
+
+// another makes the journal of another session, as it was left by a cage that was
+// killed, at a path.
+func (s *scene) another(at string) (was string) {
+	s.Helper()
+	other := newScene(s.TB)
+	j, _, err := journal.Acquire(other.folder())
+	s.must(err)
+	r := other.record()
+	r.Session = "fedcba9876543210"
+	s.must(j.Write(r))
+	s.must(j.Close())
+	s.must(os.Rename(other.folder(), at))
+	return s.listing()
+}
+
+// none fails where what a folder holds is a journal still.
+func (s *scene) none(folder string) {
+	s.Helper()
+	for _, name := range []string{"session.json", "content.pack", "lock"} {
+		if _, err := os.Lstat(filepath.Join(folder, name)); err == nil {
+			s.Errorf("%s is in %s", name, folder)
+		}
+	}
+}
+
+// TestNothingForeignIsRemoved ends a session whose folder somebody moved away, and
+// put something in the place of that is no journal of it. The journal is gone,
+// wherever it lies, and what is somebody else's stays as it is.
+func TestNothingForeignIsRemoved(t *testing.T) {
+	begin := func(t *testing.T) (*scene, *journal.Journal) {
+		s := newScene(t)
+		j, _, err := journal.Acquire(s.folder())
+		s.must(err)
+		s.must(j.Write(s.record()))
+		return s, j
+	}
+	stays := func(s *scene, j *journal.Journal) {
+		s.Helper()
+		if err := j.Remove(); err == nil || !strings.Contains(err.Error(), s.folder()+" stays") {
+			s.Errorf("%v", err)
+		}
+	}
+	t.Run("a folder in its place", func(t *testing.T) {
+		s, j := begin(t)
+		dir, whole := s.foreign()
+		s.must(os.Rename(s.folder(), s.folder()+".away"))
+		s.must(os.Rename(dir, s.folder()))
+		stays(s, j)
+		whole(s.folder())
+		s.none(s.folder() + ".away")
+	})
+	t.Run("a file in its place", func(t *testing.T) {
+		s, j := begin(t)
+		s.must(os.Rename(s.folder(), s.folder()+".away"))
+		s.must(os.WriteFile(s.folder(), []byte("whole"), 0o644))
+		stays(s, j)
+		if data, err := os.ReadFile(s.folder()); string(data) != "whole" {
+			t.Errorf("%q, %v", data, err)
+		}
+		s.none(s.folder() + ".away")
+	})
+	t.Run("another session's journal in its place", func(t *testing.T) {
+		s, j := begin(t)
+		s.must(os.Rename(s.folder(), s.folder()+".away"))
+		was := s.another(s.folder())
+		stays(s, j)
+		if is := s.listing(); is != was {
+			t.Errorf("it was\n%sand is\n%s", was, is)
+		}
+		s.none(s.folder() + ".away")
+	})
+	t.Run("a folder in it", func(t *testing.T) {
+		s, j := begin(t)
+		dir, whole := s.foreign()
+		s.must(os.Rename(dir, filepath.Join(s.folder(), "x")))
+		s.must(j.Remove())
+		if len(j.Found()) != 1 {
+			t.Fatalf("found is %q", j.Found())
+		}
+		whole(j.Found()[0])
+		if _, err := os.Lstat(s.folder()); err == nil {
+			t.Error("the folder is there still")
+		}
+	})
+	t.Run("a folder with a part's name in it", func(t *testing.T) {
+		s, j := begin(t)
+		dir, whole := s.foreign()
+		s.must(os.Remove(filepath.Join(s.folder(), "session.json")))
+		s.must(os.Rename(dir, filepath.Join(s.folder(), "session.json")))
+		s.must(j.Remove())
+		if len(j.Found()) != 1 {
+			t.Fatalf("found is %q", j.Found())
+		}
+		whole(j.Found()[0])
+	})
+	t.Run("the directory above moved away", func(t *testing.T) {
+		s, j := begin(t)
+		s.must(os.Rename(s.temp, s.temp+".away"))
+		s.must(j.Remove())
+		if _, err := os.Lstat(filepath.Join(s.temp+".away", filepath.Base(s.folder()))); err == nil {
+			t.Error("the folder is there still")
+		}
+	})
+	t.Run("another directory above", func(t *testing.T) {
+		s, j := begin(t)
+		s.must(os.Rename(s.temp, s.temp+".away"))
+		s.must(os.Mkdir(s.temp, 0o700))
+		was := s.another(s.folder())
+		stays(s, j)
+		if is := s.listing(); is != was {
+			t.Errorf("it was\n%sand is\n%s", was, is)
+		}
+		if _, err := os.Lstat(filepath.Join(s.temp+".away", filepath.Base(s.folder()))); err == nil {
+			t.Error("the folder is there still")
+		}
+	})
+}
+
+// TestNothingForeignIsMended does the same while the session runs: its journal is
+// written again, beside what was in its place, but over no other session's.
+func TestNothingForeignIsMended(t *testing.T) {
+	t.Run("a folder", func(t *testing.T) {
+		s := newScene(t)
+		j, _, err := s.acquire()
+		s.must(err)
+		s.must(j.Write(s.record()))
+		dir, whole := s.foreign()
+		s.must(os.Rename(s.folder(), s.folder()+".away"))
+		s.must(os.Rename(dir, s.folder()))
+		mended, err := j.Refresh(nil)
+		if err != nil || !mended || len(j.Found()) != 1 {
+			t.Fatalf("mended: %v, %v, found %q", mended, err, j.Found())
+		}
+		whole(j.Found()[0])
+		s.none(s.folder() + ".away")
+		s.must(j.Close())
+		if _, left, err := s.acquire(); err != nil || left == nil {
+			t.Errorf("%v %v", left, err)
+		}
+	})
+	t.Run("another session's journal", func(t *testing.T) {
+		s := newScene(t)
+		j, _, err := s.acquire()
+		s.must(err)
+		s.must(j.Write(s.record()))
+		s.must(os.Rename(s.folder(), s.folder()+".away"))
+		was := s.another(s.folder())
+		if mended, err := j.Refresh(nil); err == nil || mended {
+			t.Errorf("mended: %v, %v", mended, err)
+		}
+		if is := s.listing(); is != was {
+			t.Errorf("it was\n%sand is\n%s", was, is)
+		}
+	})
+	t.Run("another git directory", func(t *testing.T) {
+		s := newScene(t)
+		s.layout.GitDir = filepath.Join(s.root, ".git")
+		s.must(os.Mkdir(s.layout.GitDir, 0o755))
+		j, _, err := s.acquire()
+		s.must(err)
+		s.must(j.Write(s.record()))
+		s.must(os.Rename(s.layout.GitDir, s.layout.GitDir+".away"))
+		s.must(os.Mkdir(s.layout.GitDir, 0o755))
+		if mended, err := j.Refresh(nil); err == nil || mended {
+			t.Errorf("mended: %v, %v", mended, err)
+		}
+		if entries, err := os.ReadDir(s.layout.GitDir); err != nil || len(entries) > 0 {
+			t.Errorf("it holds %v, %v", entries, err)
+		}
+	})
 }

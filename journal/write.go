@@ -14,6 +14,7 @@ import (
 
 	"cage/internal/proc"
 	"cage/internal/safefile"
+	"cage/internal/tempdir"
 	"cage/snapshot"
 )
 
@@ -81,24 +82,33 @@ func (j *Journal) commit(how durability, fill func(*batch) error) error {
 	return b.commit(how)
 }
 
-// clear removes an earlier journal from the folder, but not the lock.
+// clear removes an earlier journal from the folder, but not the lock. What does
+// not belong there is moved out of it, whole.
 func (j *Journal) clear() error {
-	if err := j.dir.Remove(sessionName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	entries, err := fs.ReadDir(j.dir.FS(), ".")
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if entry.Name() == lockName {
-			continue
-		}
-		if err := j.dir.RemoveAll(entry.Name()); err != nil {
+	if info, err := j.dir.Lstat(sessionName); err == nil && !info.IsDir() {
+		if err := j.dir.Remove(sessionName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return nil
+	others, err := j.held.Empty(func(name string) bool { return name != lockName && ours(name) })
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range others {
+		if name != lockName {
+			errs = append(errs, j.noteFound(j.held.SetAside(name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// noteFound notes where something was moved that somebody had put there.
+func (j *Journal) noteFound(place string, err error) error {
+	if place != "" {
+		j.found = append(j.found, place)
+	}
+	return err
 }
 
 // parts are the parts that never change.
@@ -224,39 +234,157 @@ func (j *Journal) mend() error {
 }
 
 // retake makes the folder again where it is gone or another one, and takes its
-// lock.
+// lock. What is left of the journal in one that was moved away is removed.
 func (j *Journal) retake() error {
-	info, err := os.Lstat(j.folder)
-	if err == nil && info.IsDir() {
-		err = j.makeFit()
-	} else if err == nil {
-		err = os.Remove(j.folder)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	stands := j.held.Stands()
+	if stands {
+		if err := j.makeFit(); err != nil {
+			return err
+		}
+		if isAt(j.lock, filepath.Join(j.folder, lockName)) {
+			return nil
+		}
+	} else if err := j.makeWay(); err != nil {
 		return err
-	}
-	if info != nil && sameInode(info, j.inode) && isAt(j.lock, filepath.Join(j.folder, lockName)) {
-		return nil
 	}
 	old := *j
 	if err := j.open(); err != nil {
 		return err
 	}
-	return old.Close()
+	var err error
+	if !stands && old.holdsLock() {
+		err = old.vanish()
+		j.found = old.found
+	}
+	return errors.Join(err, old.Close())
 }
 
 // makeFit takes from the folder what would have it refused as nobody's.
 func (j *Journal) makeFit() error {
 	const ownerOnly = 0o700
-	if err := os.Chmod(j.folder, ownerOnly); err != nil {
+	if err := j.dir.Chmod(".", ownerOnly); err != nil {
 		return err
 	}
-	lock := filepath.Join(j.folder, lockName)
-	info, err := os.Lstat(lock)
-	if err == nil && privateFile(info) != nil {
-		err = os.RemoveAll(lock)
+	info, err := j.dir.Lstat(lockName)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil || privateFile(info) == nil:
+		return err
+	case info.IsDir():
+		return j.noteFound(j.held.SetAside(lockName))
 	}
-	return err
+	return j.dir.Remove(lockName)
+}
+
+// makeWay makes room for the folder where something else stands in its place. A
+// folder that can only be a journal may stay, and be taken: makeFit's work is
+// done on it then. Another session's stays, and so does everything where not even
+// the directory above is the one of the start: that is somebody else's ground.
+func (j *Journal) makeWay() error {
+	info, err := os.Lstat(j.folder)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if inTemp := filepath.Base(j.folder) != folderName; j.held.Moved() && !(missing && inTemp) {
+		return fmt.Errorf("%s: %w", filepath.Dir(j.folder), errMoved)
+	}
+	if missing {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		is, err := j.judge()
+		switch {
+		case err != nil:
+			return err
+		case is == anothers:
+			return fmt.Errorf("%s: %w", j.folder, errAnothers)
+		case is == takeable:
+			return nil
+		}
+	}
+	return j.noteFound(j.held.SetPlaceAside())
+}
+
+// removeReplacement removes what stands in the place of the folder, where it can
+// only be a journal or holds nothing.
+func (j *Journal) removeReplacement() error {
+	info, err := os.Lstat(j.folder)
+	if err != nil {
+		return nil // nothing that can be reached stands there
+	}
+	moved := j.held.Moved()
+	switch {
+	case moved:
+		return fmt.Errorf("%s stays: %w", j.folder, errMoved)
+	case !info.IsDir() && tempdir.HoldsNothing(info):
+		return os.Remove(j.folder)
+	case !info.IsDir():
+		return fmt.Errorf("%s stays: %w", j.folder, errForeign)
+	}
+	is, err := j.judge()
+	switch {
+	case err != nil:
+		return err
+	case is == anothers:
+		return fmt.Errorf("%s stays: %w", j.folder, errAnothers)
+	case is == foreign:
+		return fmt.Errorf("%s stays: %w", j.folder, errForeign)
+	}
+	there := &Journal{folder: j.folder, host: j.host}
+	if err := there.open(); err != nil {
+		return err
+	}
+	return errors.Join(there.vanish(), there.Close())
+}
+
+var (
+	errMoved    = errors.New("another directory stands in the place of the one that the journal was written in")
+	errAnothers = errors.New("another session's journal stands in its place")
+	errForeign  = errors.New("something else stands in its place")
+)
+
+// standing says what a folder is that stands in the place of the journal's.
+type standing int
+
+const (
+	// takeable holds nothing but plain files with the names of a journal's, and
+	// no session's record but this one's.
+	takeable standing = iota
+	anothers
+	foreign
+)
+
+// judge says what the folder is that stands in the place of this one. One that
+// can be taken is made fit for that.
+func (j *Journal) judge() (standing, error) {
+	held, err := tempdir.Hold(j.folder)
+	if err != nil {
+		return foreign, err
+	}
+	defer held.Close()
+	dir := held.Dir()
+	entries, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		return foreign, err
+	}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !ours(entry.Name()) {
+			return foreign, nil
+		}
+	}
+	if _, err := dir.Lstat(sessionName); err == nil {
+		var record sessionRecord
+		if err := readPair(dir, sessionName, &record); err != nil {
+			return foreign, nil
+		}
+		if record.Session != j.record.Session {
+			return anothers, nil
+		}
+	}
+	there := &Journal{folder: j.folder, held: held, dir: dir}
+	return takeable, there.makeFit()
 }
 
 // writeGeneration writes what changes under the next number and removes what

@@ -109,6 +109,9 @@ func (s *session) closeJournal() {
 		end = s.journal.Close
 	}
 	err = errors.Join(err, end())
+	for _, place := range s.journal.Found() {
+		s.tell("somebody put something where only the session's journal belongs; it lies at " + report.Quote(place) + " now")
+	}
 	if s.common != nil {
 		err = errors.Join(err, s.common.Release())
 	}
