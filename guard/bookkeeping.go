@@ -238,6 +238,7 @@ func (g *Guard) keepConfig(e *snapshot.Entry, now config) {
 	changed.State.Content, changed.State.Digest = g.Store.Put(now.content), now.state.Digest
 	changed.State.Size, changed.State.MTime = int64(len(now.content)), now.state.MTime
 	changed.State.Inode, changed.State.Nlink = now.state.Inode, now.state.Nlink
+	g.stood.own(e.Path, now.state.Inode, time.Now())
 	if !sameDress(now.state, e.State) {
 		unset := g.dress(&changed)
 		changed = *changed.WithAttributes(unset, now.state)

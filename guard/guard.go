@@ -65,6 +65,7 @@ type Guard struct {
 	// The rest belongs to the loop.
 	dirty    queue
 	settling settling
+	stood    stood
 	rows     map[rules.Path]*Row
 	conceded map[rules.Path]bool
 	pacing   pacing
@@ -104,6 +105,7 @@ func New(o Options) *Guard {
 		look:     snapshot.NewLooker(o.Trees, o.Store, o.FileBytes),
 		dirty:    newQueue(),
 		settling: make(settling),
+		stood:    newStood(time.Now()),
 		rows:     make(map[rules.Path]*Row),
 		conceded: make(map[rules.Path]bool),
 		pacing:   make(pacing),

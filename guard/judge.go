@@ -52,6 +52,7 @@ func (g *Guard) judgeEntry(ctx context.Context, e *snapshot.Entry) {
 	sight := g.look.Compare(e)
 	g.look.Forget()
 	if sight.Same {
+		g.stood.whole(e.Path, sight.State.Inode, time.Now())
 		g.whole(e.Path)
 		return
 	}
@@ -60,7 +61,7 @@ func (g *Guard) judgeEntry(ctx context.Context, e *snapshot.Entry) {
 		g.emit(WatchError{Err: sight.Err}) // not seen; the next rescan looks again
 		return
 	}
-	if g.settles(e.Path, sight) || g.standsIn(e, sight) || g.admitBookkeeping(ctx, e, sight) {
+	if g.settles(e, sight) || g.standsIn(e, sight) || g.admitBookkeeping(ctx, e, sight) {
 		return
 	}
 	g.settling.over(e.Path)
@@ -74,16 +75,18 @@ func (g *Guard) guards(e *snapshot.Entry) bool {
 
 // settles reports whether what was seen may be half of an honest write that
 // still has time.
-func (g *Guard) settles(p rules.Path, sight snapshot.Sight) bool {
+func (g *Guard) settles(e *snapshot.Entry, sight snapshot.Sight) bool {
 	if g.exiting || sight.Err != nil {
 		return false
 	}
 	now := time.Now()
 	switch {
 	case sight.State.Kind == safefile.None:
-		return g.settling.hold(p, absent, now, crowd())
+		return g.settling.hold(e.Path, absent, now, crowd())
 	case sight.Prefix:
-		return g.settling.hold(p, prefix, now, crowd())
+		return g.settling.hold(e.Path, prefix, now, crowd())
+	case sight.Undressed && g.stood.isOther(e, sight):
+		return g.settling.hold(e.Path, undressed, now, crowd())
 	}
 	return false
 }
@@ -119,7 +122,9 @@ func (g *Guard) putBack(e *snapshot.Entry, sight snapshot.Sight) {
 	}
 	row := g.row(e.Path, e.Verdict, kind)
 	row.Before = e.State.Digest
-	g.settleResult(row, result, restored{outcome: Reverted, half: sight.Prefix})
+	g.settleResult(row, result, restored{
+		outcome: Reverted, half: sight.Prefix, anew: sight.Prefix && g.stood.isOther(e, sight),
+	})
 	if result.Err == nil && !changed {
 		g.adopt(e, result)
 	}
@@ -149,6 +154,7 @@ func (g *Guard) adopt(e *snapshot.Entry, result restore.Result) {
 	}
 	adopted.State.Inode, adopted.State.Nlink = result.State.Inode, result.State.Nlink
 	g.Manifest.Replace(&adopted)
+	g.stood.own(e.Path, result.State.Inode, time.Now())
 }
 
 // restored is a restore that is not explained yet.
@@ -157,6 +163,9 @@ type restored struct {
 	// half says that what was to be displaced was half of the baseline, so that
 	// somebody may have been writing the same again.
 	half bool
+	// anew says that it was half of a new file. Its writer may set the mode by its
+	// path, where the baseline stands by then.
+	anew bool
 	live bool
 }
 

@@ -157,7 +157,7 @@ func (g *Guard) explain(row *Row, sealed kept.Sealed) (takenBack bool) {
 		return false
 	}
 	delete(g.unexplained, sealed.Tag)
-	if r.half && g.wasBaseline(row.Path, sealed) {
+	if r.half && g.wasBaseline(row.Path, sealed, r.anew) {
 		g.takeBack(row, r, sealed)
 		return true
 	}
@@ -202,10 +202,14 @@ func (g *Guard) takeBack(row *Row, r restored, sealed kept.Sealed) {
 	g.emit(Explained{Tag: sealed.Tag, Unchanged: true})
 }
 
-func (g *Guard) wasBaseline(p rules.Path, sealed kept.Sealed) bool {
+// wasBaseline reports whether what was displaced is the baseline. Of a new file
+// only the content counts.
+func (g *Guard) wasBaseline(p rules.Path, sealed kept.Sealed, anew bool) bool {
 	e, ok := g.Manifest.Entry(p)
-	return ok && e.State.Kind == safefile.Regular && sealed.Info.Kind == safefile.Regular &&
-		sealed.Digest == e.State.Digest && sealed.Info.Perm == e.State.Perm &&
+	if !ok || e.State.Kind != safefile.Regular || sealed.Info.Kind != safefile.Regular || sealed.Digest != e.State.Digest {
+		return false
+	}
+	return anew || sealed.Info.Perm == e.State.Perm &&
 		sealed.Info.UID == e.State.UID && sealed.Info.GID == e.State.GID &&
 		safefile.SameAttrs(sealed.Attrs, e.State.Attrs)
 }

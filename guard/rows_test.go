@@ -30,6 +30,7 @@ func (r *rig) protect(t *testing.T, name, content string) rules.Path {
 		t.Fatalf("%s is not protected", name)
 	}
 	r.Manifest.Add(e)
+	r.stood.own(p, e.State.Inode, time.Now())
 	return p
 }
 

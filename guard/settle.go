@@ -15,6 +15,10 @@ const (
 	// absent: git unlinks a file, then creates it exclusively; a file that was
 	// put back in between makes it fail.
 	absent
+	// undressed: a tool unlinked the file or renamed another over it, and sets
+	// mode, owner and attributes after the content. In a shell script that takes
+	// a process of its own.
+	undressed
 	// appeared: an editor's swap file, an atomic writer's temporary name.
 	appeared
 	halves
@@ -24,9 +28,10 @@ const (
 // these times no run of git or cp was disturbed, without them a third was.
 func (h half) patience() time.Duration {
 	return [halves]time.Duration{
-		prefix:   5 * time.Millisecond,
-		absent:   20 * time.Millisecond,
-		appeared: 250 * time.Millisecond,
+		prefix:    5 * time.Millisecond,
+		absent:    20 * time.Millisecond,
+		undressed: 20 * time.Millisecond,
+		appeared:  250 * time.Millisecond,
 	}[h]
 }
 

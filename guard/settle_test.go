@@ -45,6 +45,11 @@ func TestSettling(t *testing.T) {
 		{"a truncated file has 5 ms", []sight{{at: 0, state: prefix}, {at: 4 * ms, state: prefix}, {at: 5 * ms, state: prefix}}, 5 * ms},
 		{"an absent one 20 ms", []sight{{at: 0, state: absent}, {at: 19 * ms, state: absent}, {at: 20 * ms, state: absent}}, 20 * ms},
 		{"a new one 250 ms", []sight{{at: 0, state: appeared}, {at: 249 * ms, state: appeared}, {at: 250 * ms, state: appeared}}, 250 * ms},
+		{"one without its mode 20 ms", []sight{{at: 0, state: undressed}, {at: 19 * ms, state: undressed}, {at: 20 * ms, state: undressed}}, 20 * ms},
+		{"also where it is made anew", []sight{
+			{at: 0, state: undressed}, {at: 10 * ms, state: absent}, {at: 12 * ms, state: undressed}, {at: 18 * ms, state: absent},
+			{at: 19 * ms, state: undressed}, {at: 20 * ms, state: undressed},
+		}, 20 * ms},
 		{"waiting for a processor does not count", []sight{
 			{at: 0, state: absent, crowd: time.Hour}, {at: 30 * ms, state: absent, crowd: time.Hour + 15*ms},
 			{at: 50 * ms, state: absent, crowd: time.Hour + 25*ms},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"io"
+	"time"
 
 	"cage/internal/safefile"
 	"cage/rules"
@@ -21,6 +22,12 @@ type Sight struct {
 	// content, whatever its attributes: a writer may be half way through writing
 	// the same again, and gives a new file a mode and an owner of its own.
 	Prefix bool
+	// Undressed says that a file or a link holds the whole content of the
+	// baseline, and that permissions, owner or attributes are not the baseline's.
+	Undressed bool
+	// Born is when the inode was made of something that holds the content of the
+	// baseline or half of it, undressed; zero where the system does not tell.
+	Born time.Time
 	// Err says why the path could not be read to the end. State then holds
 	// what could be seen.
 	Err error
@@ -77,7 +84,11 @@ func (l *Looker) compareIn(dir *safefile.Dir, e *Entry) Sight {
 	case info.Kind == safefile.Symlink:
 		sight.State.Link, err = dir.Readlink(name)
 		sight.Err = err
-		sight.Same = err == nil && sight.State.Link == e.State.Link && sameOwner(&info, &e.State.Info)
+		same := err == nil && sight.State.Link == e.State.Link
+		sight.Same = same && sameOwner(&info, &e.State.Info)
+		if sight.Undressed = same && !sight.Same; sight.Undressed {
+			sight.Born = dir.Born(name)
+		}
 	case info.Kind != safefile.Regular:
 		sight.Same = true
 	default:
@@ -109,6 +120,9 @@ func (l *Looker) compareFile(e *Entry) Sight {
 	}
 	same, prefix, err := l.sameContent(f, info.Size, e)
 	sight.Err, sight.Same, sight.Prefix = err, same && meta, prefix
+	if sight.Undressed = same && !meta; (same || prefix) && !meta {
+		sight.Born = f.Born()
+	}
 	return sight
 }
 

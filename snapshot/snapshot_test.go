@@ -131,7 +131,7 @@ func TestBaselineHoldsWhatStoodThere(t *testing.T) {
 // TestCompare changes one thing at a time.
 func TestCompare(t *testing.T) {
 	const content = "0123456789"
-	type want struct{ same, prefix bool }
+	type want struct{ same, prefix, undressed bool }
 	tests := map[string]struct {
 		change func(s *scene, name string)
 		want   want
@@ -148,14 +148,18 @@ func TestCompare(t *testing.T) {
 			s.must(os.Chmod(n, 0o600))
 		}, want{prefix: true}},
 		"shorter":    {func(s *scene, n string) { s.must(os.WriteFile(n, []byte("x"), 0o644)) }, want{}},
-		"mode":       {func(s *scene, n string) { s.must(os.Chmod(n, 0o755)) }, want{}},
-		"setuid bit": {func(s *scene, n string) { s.must(os.Chmod(n, 0o644|os.ModeSetuid)) }, want{}},
-		"terabyte":   {func(s *scene, n string) { s.must(os.Truncate(n, 1<<40)) }, want{}},
+		"mode":       {func(s *scene, n string) { s.must(os.Chmod(n, 0o755)) }, want{undressed: true}},
+		"setuid bit": {func(s *scene, n string) { s.must(os.Chmod(n, 0o644|os.ModeSetuid)) }, want{undressed: true}},
+		"mode and content": {func(s *scene, n string) {
+			s.must(os.WriteFile(n, []byte("0123x56789"), 0o644))
+			s.must(os.Chmod(n, 0o755))
+		}, want{}},
+		"terabyte": {func(s *scene, n string) { s.must(os.Truncate(n, 1<<40)) }, want{}},
 		"attribute": {func(s *scene, n string) {
 			if err := setAttribute(n); err != nil {
 				s.Skip("no user attributes on this file system:", err)
 			}
-		}, want{}},
+		}, want{undressed: true}},
 		"gone":      {func(s *scene, n string) { s.must(os.Remove(n)) }, want{}},
 		"symlink":   {func(s *scene, n string) { s.must(os.Remove(n)); s.must(os.Symlink("/etc/passwd", n)) }, want{}},
 		"directory": {func(s *scene, n string) { s.must(os.Remove(n)); s.must(os.Mkdir(n, 0o755)) }, want{}},
@@ -175,7 +179,7 @@ func TestCompare(t *testing.T) {
 			m := s.baseline()
 			test.change(s, s.abs("sub/.env"))
 			sight := s.compare(m, "sub/.env")
-			if got := (want{sight.Same, sight.Prefix}); got != test.want || sight.Err != nil {
+			if got := (want{sight.Same, sight.Prefix, sight.Undressed}); got != test.want || sight.Err != nil {
 				t.Errorf("%+v %v, want %+v", got, sight.Err, test.want)
 			}
 		})

@@ -144,6 +144,39 @@ func honestTools() []honestTool {
 		{name: "temporary names", work: `tamper flash .env.local.tmp123 50; tamper flash .github/workflows/tmp 1; tamper flash .git/hooks/tmp 1 || mkdir .git/hooks`},
 		{name: "sed -i", work: `sed -i s/never/there/ .env .env.local .github/workflows/*; sed -i s/never/there/ .git/config`},
 		{name: "perl -i", needs: []string{"perl"}, work: `perl -p -i -e 1 .env .env.local .github/workflows/*; perl -p -i~ -e 1 .env`},
+		{name: "install", setup: addHook, work: `
+			install -m 755 ../hook .git/hooks/pre-commit
+			cp .env ../same; install -m 644 ../same .env
+			for w in .github/workflows/*; do cp $w ../same; install -m 644 ../same $w; done`},
+		{name: "cp -p over nothing", setup: addHook, work: `
+			cp -p --remove-destination ../hook .git/hooks/pre-commit
+			for w in .github/workflows/*; do cp -p $w ../same; cp -p --remove-destination ../same $w; done`},
+		{name: "unlink, write, chmod", setup: addHook, work: `
+			rm .git/hooks/pre-commit; cat ../hook >.git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit`},
+		{name: "sed -i of a hook", setup: addHook, work: `sed -i s/never/there/ .git/hooks/pre-commit`},
+		{name: "perl -i of a hook", needs: []string{"perl"}, setup: addHook, work: `perl -p -i -e 1 .git/hooks/pre-commit; perl -p -i~ -e 1 .git/hooks/pre-commit
+			rm -f .git/hooks/pre-commit~`},
+		{name: "rsync of a hook", needs: []string{"rsync"}, setup: addHook, work: `
+			rsync -a -I ../hook .git/hooks/pre-commit; rsync -a -I --inplace ../hook .git/hooks/pre-commit`},
+		{name: "tar over a hook", setup: addHook + `(cd .git; tar cf ../../hooks.tar hooks)`, work: `
+			tar xf ../hooks.tar -C .git; tar xf ../hooks.tar -C .git --unlink-first hooks/pre-commit; tar xf ../hooks.tar -C .git --overwrite`},
+		{name: "python, modes last", needs: []string{"python3"}, setup: addHook, work: `python3 -c '
+import os, shutil, time
+hook, temp = ".git/hooks/pre-commit", ".git/hook"
+for how in shutil.copy, shutil.copy2:
+    os.remove(hook)
+    how("../hook", hook)
+    time.sleep(0.1)
+    how("../hook", hook)
+    time.sleep(0.1)
+shutil.copyfile("../hook", temp)
+os.replace(temp, hook)
+os.chmod(hook, 0o755)
+'`},
+		{name: "vim, writing a hook by renaming", needs: []string{"vim"}, setup: addHook,
+			work: vim(".git/hooks/pre-commit", "set backupcopy=no | wq") + vim(".git/hooks/pre-commit", "set backupcopy=yes | wq")},
+		{name: "patch of a hook, there and back", needs: []string{"patch"}, setup: addHook + patchHook,
+			work: `cp ../other ../new; patch -s -R ../new ../patch; mv ../new .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit`},
 		{name: "node", needs: []string{"node"}, work: `node -e '
 			const fs = require("fs")
 			for (const path of [".env", ".env.local", ".github/workflows/ci-01.yml"]) {
@@ -177,6 +210,20 @@ for path in ".env", ".env.local":
 			done`},
 	}
 }
+
+// addHook makes a hook, and a copy of it to write it from.
+const addHook = `
+mkdir .git/hooks
+printf '#!/bin/sh\nexit 0\n' >.git/hooks/pre-commit
+chmod 755 .git/hooks/pre-commit
+cp -p .git/hooks/pre-commit ../hook
+`
+
+// patchHook makes a patch of the hook.
+const patchHook = `
+sed s/0/1/ ../hook >../other
+diff -u ../hook ../other >../patch || true
+`
 
 const addOrigin = `git remote add origin ../origin.git; git fetch -q;`
 

@@ -29,6 +29,8 @@ import (
 //	                                         descriptor that it still has
 //	tamper flicker <file>                    has the file be absent, truncated
 //	                                         and half there in turn
+//	tamper bare <file> <mode>                has the file be there without its mode,
+//	                                         made anew again and again
 //	tamper blink <file> <there> <gone>       has the file be there and gone for
 //	                                         so many milliseconds in turn
 //	tamper flood <dir> <n> <file>            makes and removes n files in the
@@ -51,6 +53,8 @@ func tamperFight(form string, args []string) (done bool, err error) {
 		return true, launder(args[0], args[1])
 	case form == "flicker" && len(args) == 1:
 		return true, flicker(args[0])
+	case form == "bare" && len(args) == 2:
+		return true, bare(args[0], args[1])
 	case form == "blink" && len(args) == 3:
 		return true, blink(args[0], args[1], args[2])
 	case form == "flood" && len(args) == 3:
@@ -185,6 +189,28 @@ func flicker(file string) error {
 		}
 		time.Sleep(2 * time.Millisecond)
 		return unlessAbsent(err)
+	})
+}
+
+func bare(file, mode string) error {
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	perm, err := strconv.ParseUint(mode, 8, 12)
+	if err != nil {
+		return err
+	}
+	temp := filepath.Join(filepath.Dir(filepath.Dir(file)), "bare")
+	return fighting(func(int) error {
+		if err := os.WriteFile(temp, whole, 0o600); err != nil {
+			return err
+		}
+		if err := os.Chmod(temp, os.FileMode(perm)); err != nil {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond)
+		return os.Rename(temp, file)
 	})
 }
 

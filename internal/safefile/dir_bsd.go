@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,6 +27,12 @@ func (d *Dir) Stat(name string) (Info, error) {
 	}
 	return infoOf(&st), nil
 }
+
+// Born returns nothing here: only the number tells one inode from another.
+func (d *Dir) Born(string) time.Time { return time.Time{} }
+
+// Born returns nothing here: only the number tells one inode from another.
+func (f *File) Born() time.Time { return time.Time{} }
 
 // Reopen opens the file at rel as Dir.Reopen does.
 func (r *Root) Reopen(rel string) (*File, Info, error) { return r.reopenIn(rel) }

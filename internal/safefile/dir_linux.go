@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,6 +44,22 @@ func (r *Root) Reopen(rel string) (*File, Info, error) {
 		return (&Dir{fd: r.fd, root: r}).Reopen(rel)
 	}
 	return r.reopenIn(rel)
+}
+
+// Born returns when the inode of the entry called name was made; zero where the
+// file system does not tell. Nobody can set that time.
+func (d *Dir) Born(name string) time.Time { return born(d.fd, name, unix.AT_SYMLINK_NOFOLLOW) }
+
+// Born returns when the inode of the file was made; zero where the file system
+// does not tell. Nobody can set that time.
+func (f *File) Born() time.Time { return born(f.fd, "", unix.AT_EMPTY_PATH) }
+
+func born(fd int, name string, flags int) time.Time {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, name, flags, unix.STATX_BTIME, &st); err != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return time.Time{}
+	}
+	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
 }
 
 // DirToRead opens the directory called name for one ReadDir, which then has

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // errSystem is what everything here fails with.
@@ -84,6 +85,8 @@ func (*File) Dress(Node) ([]UnsetAttr, error)           { return nil, errSystem 
 func (*Staged) Place(*Dir, string) error                { return errSystem }
 func (*Staged) Exchange(*Dir, string) (string, error)   { return "", errSystem }
 func (*Staged) Discard()                                {}
+func (*Dir) Born(string) time.Time                      { return time.Time{} }
+func (*File) Born() time.Time                           { return time.Time{} }
 
 // Move fails.
 func Move(*Dir, string, *Dir, string) error { return errSystem }
