@@ -487,6 +487,26 @@ func TestQuarantinePrivate(t *testing.T) {
 	}
 }
 
+// TestForeignQuarantine has somebody's own directory in the place of the
+// quarantine: it is left as it is, and is none.
+func TestForeignQuarantine(t *testing.T) {
+	s := newScene(t)
+	place := filepath.Dir(s.quarantine())
+	s.must(os.Mkdir(place, 0o755))
+	s.must(os.WriteFile(filepath.Join(place, "file"), []byte("whole"), 0o644))
+	if dir, err := s.open().Dir(); err == nil {
+		dir.Close()
+		t.Error("it is taken for the quarantine")
+	}
+	s.must(s.seal(s.nameless("content")).Err)
+	info, err := os.Stat(place)
+	s.must(err)
+	if entries, err := os.ReadDir(place); err != nil || len(entries) != 1 || info.Mode().Perm() != 0o755 {
+		t.Errorf("it is %v and holds %v, %v", info.Mode(), entries, err)
+	}
+	s.holds(filepath.Join(place, "file"), "whole")
+}
+
 func TestNoGit(t *testing.T) {
 	s := newScene(t)
 	s.options.GitDir = nil

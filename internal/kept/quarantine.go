@@ -4,12 +4,17 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 
 	"cage/internal/safefile"
 )
 
 // errNoQuarantine is returned outside git.
 var errNoQuarantine = errors.New("there is no git directory to hold a quarantine")
+
+// errForeign is returned where somebody's own directory stands in the place of
+// the quarantine.
+var errForeign = errors.New("another directory stands in the place of the quarantine")
 
 // Dir opens the quarantine directory, which is made when it is first needed,
 // and made again when somebody took it away. The caller closes it.
@@ -29,12 +34,12 @@ func (k *Keeper) Dir() (*safefile.Dir, error) {
 		return nil, err
 	}
 	defer top.Close()
-	all, err := privateDir(top, QuarantineName)
+	all, err := privateDir(top, QuarantineName, foreign)
 	if err != nil {
 		return nil, err
 	}
 	defer all.Close()
-	return privateDir(all, k.Session)
+	return privateDir(all, k.Session, func(*safefile.Dir) bool { return false })
 }
 
 const ownerOnly = 0o700
@@ -44,9 +49,17 @@ func private(dir *safefile.Dir) bool {
 	return err == nil && info.Perm == ownerOnly
 }
 
+// foreign reports whether the directory of all quarantines holds what no session
+// put there: it is somebody's own, moved to that place.
+func foreign(dir *safefile.Dir) bool {
+	entries, err := dir.ReadDir()
+	return err == nil && slices.ContainsFunc(entries, func(entry safefile.DirEntry) bool { return !sessionName(entry.Name) })
+}
+
 // privateDir opens or makes a directory that its owner can enter and nobody
-// else. A symlink in its place, which holds nothing itself, is removed.
-func privateDir(parent *safefile.Dir, name string) (*safefile.Dir, error) {
+// else. A symlink in its place, which holds nothing itself, is removed; one that
+// is foreign keeps its mode, and is none.
+func privateDir(parent *safefile.Dir, name string, foreign func(*safefile.Dir) bool) (*safefile.Dir, error) {
 	dir, err := openOrMake(parent, name)
 	if info, statErr := parent.Stat(name); safefile.Obstructed(err) && statErr == nil && info.Kind == safefile.Symlink {
 		if err := parent.Remove(name); err != nil {
@@ -56,6 +69,10 @@ func privateDir(parent *safefile.Dir, name string) (*safefile.Dir, error) {
 	}
 	if err != nil || private(dir) {
 		return dir, err
+	}
+	if foreign(dir) {
+		dir.Close()
+		return nil, errForeign
 	}
 	if err := dir.Chmod(ownerOnly); err != nil {
 		dir.Close()
