@@ -698,6 +698,46 @@ func TestForeignEntryIsRefused(t *testing.T) {
 	}
 }
 
+// TestEnsured asks for the whole journal when the session ends: it is there, is
+// written again, or lies where its folder was moved to.
+func TestEnsured(t *testing.T) {
+	for name, spoil := range map[string]func(s *scene) (folder string){
+		"as it was": func(s *scene) string { return s.folder() },
+		"gone":      func(s *scene) string { s.must(os.RemoveAll(s.folder())); return s.folder() },
+		"without its content": func(s *scene) string {
+			s.must(os.Remove(filepath.Join(s.folder(), "content.pack")))
+			return s.folder()
+		},
+		"moved away": func(s *scene) string { s.must(os.Rename(s.folder(), s.folder()+".away")); return s.folder() },
+		"moved with the directory above": func(s *scene) string {
+			s.must(os.Rename(s.temp, s.temp+".away"))
+			return filepath.Join(s.temp+".away", filepath.Base(s.folder()))
+		},
+		"nowhere": func(s *scene) string { s.must(os.RemoveAll(s.temp)); return "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			j, _, err := journal.Acquire(s.folder())
+			s.must(err)
+			s.must(j.Write(s.record()))
+			folder := spoil(s)
+			if err := j.Ensure(); (err == nil) != (folder != "") {
+				t.Error(err)
+			}
+			s.must(j.Close())
+			if folder == "" {
+				return
+			}
+			again, left, err := journal.Acquire(folder)
+			s.must(err)
+			defer again.Close()
+			if left == nil {
+				t.Error("it is no journal")
+			}
+		})
+	}
+}
+
 // foreign makes a directory that nothing may touch, and returns what says whether
 // it is whole at a path.
 func (s *scene) foreign() (dir string, whole func(at string)) {

@@ -169,12 +169,13 @@ func (j *Journal) Refresh(processes []proc.ID) (mended bool, err error) {
 func (j *Journal) Folder() string { return j.folder }
 
 // Ensure returns nil where the whole journal is on disk, and writes it again
-// where somebody removed or changed it.
+// where somebody removed or changed it. One that cannot be written again may lie
+// whole where its folder was moved to.
 func (j *Journal) Ensure() error {
 	if j.intact() {
 		return nil
 	}
-	if err := j.mend(); err != nil {
+	if err := j.mend(); err != nil && !(j.stand(j.written) && !j.crowded()) {
 		return fmt.Errorf("write the journal again: %w", err)
 	}
 	return nil
