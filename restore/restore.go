@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"cage/internal/safefile"
 	"cage/rules"
@@ -71,13 +72,19 @@ type Restorer struct {
 	// to hold what was wanted last: who changed a file once may do so again.
 	spare  *safefile.Spare
 	wanted *safefile.Node
+	// litter is what could not be removed yet, what lies within other litter
+	// first.
+	litter []litter
+	// own are the paths of directories that were made for the moment, each with
+	// the time since when it has gone; zero while it has not.
+	own map[rules.Path]time.Time
 }
 
 // New returns a Restorer.
 func New(trees *snapshot.Trees, plan *rules.Plan, manifest *snapshot.Manifest, store *snapshot.Store, quarantine Quarantine, limit int64) *Restorer {
 	return &Restorer{
 		trees: trees, plan: plan, manifest: manifest, store: store, quarantine: quarantine,
-		look: snapshot.NewLooker(trees, store, limit),
+		look: snapshot.NewLooker(trees, store, limit), own: make(map[rules.Path]time.Time),
 	}
 }
 
@@ -105,8 +112,17 @@ func (r *Restorer) Prepare() {
 	}
 }
 
-// Close lets go of what was prepared.
-func (r *Restorer) Close() { r.spare.Close() }
+// Close lets go of what was prepared and removes what was left behind.
+func (r *Restorer) Close() {
+	r.spare.Close()
+	r.Clear()
+	for _, l := range r.litter {
+		if l.dir != nil {
+			l.dir.Close()
+		}
+	}
+	r.litter = nil
+}
 
 // Put makes the baseline entry e stand at its path again. Where the caller saw
 // nothing there, something that appears meanwhile is not replaced: the error
@@ -284,14 +300,14 @@ func (r *Restorer) moveAway(dir *safefile.Dir, p rules.Path, result *Result) err
 			return err
 		}
 	}
-	hidden, err := openBeside(dir)
+	hidden, err := r.openBeside(dir, p.Dir())
 	if err != nil {
 		return err
 	}
 	defer hidden.close()
 	err = safefile.Move(dir, p.Base(), hidden.inner, token)
 	if err == nil {
-		result.beside(hidden.inner, token, hidden.path(p.Dir(), token), p)
+		result.beside(hidden.inner, token, hidden.path(token), p)
 		return nil
 	}
 	if !unmovable(dir, p.Base(), err) {

@@ -82,6 +82,7 @@ func (s *scene) baseline() {
 	s.must(err)
 	s.manifest.NoteDirectories(trees, survey.Covered)
 	s.restorer = restore.New(trees, plan, s.manifest, store, s, limits.FileBytes)
+	s.Cleanup(s.restorer.Close)
 	s.must(os.MkdirAll(s.abs("away"), 0o755))
 	s.quarantine = func() (*safefile.Dir, error) { return trees.Root(rules.Root).Dir("away") }
 }
@@ -548,4 +549,119 @@ func TestInheritsNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTemporariesGoAgain opens and closes the directory that is worked in, over
+// and over, so that what was made for the moment cannot be removed: it goes as
+// soon as it can, wherever the directory is by then.
+func TestTemporariesGoAgain(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may work everywhere")
+	}
+	for _, moved := range []bool{false, true} {
+		s := newScene(t, map[string]string{".github/workflows/ci.yml": "on: push"})
+		s.quarantine = func() (*safefile.Dir, error) { return nil, errNone }
+		at := s.abs(".github/workflows")
+		var left []string
+		t.Run("closing", func(t *testing.T) {
+			inner := *s
+			inner.TB = t
+			inner.beside(func() { os.Chmod(at, 0); os.Chmod(at, 0o755) })
+			for end := time.Now().Add(2 * time.Minute); len(left) == 0; {
+				if time.Now().After(end) {
+					t.Fatal("nothing was ever left behind")
+				}
+				s.letGo(s.restorer.Put(s.entry(".github/workflows/ci.yml"), false))
+				left, _ = filepath.Glob(at + "/????????????????????????????????")
+			}
+		})
+		s.must(os.Chmod(at, 0o755))
+		for _, name := range left {
+			if p := root(".github/workflows/" + filepath.Base(name)); !s.restorer.Owns(p) {
+				t.Errorf("%s is not its own", name)
+			}
+		}
+		if s.restorer.Owns(root(".github/workflows/" + safefile.Token())) {
+			t.Error("every name is its own")
+		}
+		if moved {
+			s.must(os.Rename(at, s.abs(".github/moved")))
+			at = s.abs(".github/moved")
+			s.restorer.Tidy()
+		} else {
+			s.must(os.Chmod(at, 0))
+			s.restorer.Tidy()
+			s.restorer.Clear()
+			if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0 {
+				t.Errorf("the mode became %v (%v)", info.Mode(), err)
+			}
+			s.must(os.Chmod(at, 0o755))
+		}
+		if left, _ = filepath.Glob(at + "/????????????????????????????????"); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	}
+}
+
+// TestNoDescriptorLeavesNothing runs out of descriptors at every step of a
+// restore: nothing that it made for the moment stays, but for what holds a
+// displaced version that could not be opened.
+func TestNoDescriptorLeavesNothing(t *testing.T) {
+	s := newScene(t, map[string]string{".github/workflows/ci.yml": "on: push"})
+	s.quarantine = func() (*safefile.Dir, error) { return nil, errNone }
+	failed, names := 0, []string{"ci.yml"}
+	for room := range 16 {
+		s.write(".github/workflows/ci.yml", "evil")
+		var result restore.Result
+		withRoom(t, room, func() { result = s.restorer.Put(s.entry(".github/workflows/ci.yml"), false) })
+		s.letGo(result)
+		if errors.Is(result.Err, syscall.EMFILE) {
+			failed++
+		}
+		for _, d := range result.Displaced {
+			if d.Beside != (rules.Path{}) {
+				names = append(names, d.Beside.Dir().Dir().Base())
+			}
+		}
+		s.restorer.Tidy()
+		slices.Sort(names)
+		s.only(".github/workflows", names...)
+	}
+	if failed == 0 {
+		t.Error("no restore ran out of descriptors")
+	}
+	s.holds(".github/workflows/ci.yml", "on: push")
+}
+
+// withRoom runs f with so many descriptors left to open.
+func withRoom(t *testing.T, room int, f func()) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	var opened []int
+	defer func() {
+		for _, fd := range opened {
+			unix.Close(fd)
+		}
+	}()
+	// Every number below the limit is taken, and then so many are let go.
+	const limit = 300
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &before)
+	for {
+		fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			break
+		}
+		opened = append(opened, fd)
+	}
+	for range room {
+		unix.Close(opened[len(opened)-1])
+		opened = opened[:len(opened)-1]
+	}
+	f()
 }

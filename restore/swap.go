@@ -19,6 +19,8 @@ type swap struct {
 	// given the name by which it then lies there.
 	staging *safefile.Dir
 	take    func(name string)
+	// leave is given a name in the staging directory that could not be removed.
+	leave func(name string)
 }
 
 // swapIn stages the node in the quarantine, so that one rename puts it in
@@ -33,17 +35,19 @@ func (r *Restorer) swapIn(dir *safefile.Dir, p rules.Path, node safefile.Node, a
 		}
 		s.staging = quarantine
 		s.take = func(name string) { result.quarantined(quarantine, name, p) }
+		s.leave = func(name string) { r.leave(quarantine, rules.Path{}, name, false) }
 		if err := s.run(r.spare, absent); err == nil || !elsewhere(err) {
 			return err
 		}
 	}
-	hidden, err := openBeside(dir)
+	hidden, err := r.openBeside(dir, p.Dir())
 	if err != nil {
 		return err
 	}
 	defer hidden.close()
 	s.staging = hidden.inner
-	s.take = func(name string) { result.beside(hidden.inner, name, hidden.path(p.Dir(), name), p) }
+	s.take = func(name string) { result.beside(hidden.inner, name, hidden.path(name), p) }
+	s.leave = func(name string) { r.leave(hidden.inner, hidden.hidden(), name, false) }
 	err = s.run(nil, absent)
 	if unmovable(dir, p.Base(), err) {
 		return s.runHere()
@@ -59,7 +63,11 @@ func (s *swap) run(spare *safefile.Spare, absent bool) error {
 	if err != nil {
 		return err
 	}
-	defer staged.Discard()
+	defer func() {
+		if left := staged.Discard(); left != "" {
+			s.leave(left)
+		}
+	}()
 	if !absent {
 		displaced, err := staged.Exchange(s.dir, s.path.Base())
 		if displaced != "" {

@@ -13,22 +13,51 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ErrLeft marks the failure of something that was made and could not be taken
+// away again.
+var ErrLeft = errors.New("what was made is left there")
+
 // Mkdir makes a directory with exactly the given permission bits and owner. An
 // owner that may not be set is left.
 func (d *Dir) Mkdir(name string, perm, uid, gid uint32) error {
-	if err := unix.Mkdirat(d.fd, name, 0o700); err != nil {
-		return d.fail("mkdir", name, err)
-	}
-	made, err := d.Dir(name)
-	if err != nil {
-		return err
-	}
-	defer made.Close()
-	err = made.Own(perm, uid, gid)
-	if errors.Is(err, unix.EPERM) {
-		err = made.Chmod(perm)
+	made, err := d.MakeDir(name, perm, uid, gid)
+	if err == nil {
+		made.Close()
 	}
 	return err
+}
+
+// MakeDir makes a directory as Mkdir does, and opens it. One that cannot be
+// opened or given its mode is removed again; the error is ErrLeft where that
+// fails too.
+func (d *Dir) MakeDir(name string, perm, uid, gid uint32) (*Dir, error) {
+	if err := unix.Mkdirat(d.fd, name, 0o700); err != nil {
+		return nil, d.fail("mkdir", name, err)
+	}
+	made, err := d.Dir(name)
+	if err == nil {
+		err = made.Own(perm, uid, gid)
+		if errors.Is(err, unix.EPERM) {
+			err = made.Chmod(perm)
+		}
+		if err == nil {
+			return made, nil
+		}
+		made.Close()
+	}
+	if left := d.RemoveDir(name); left != nil && !Missing(left) {
+		err = fmt.Errorf("%w (%w)", err, ErrLeft)
+	}
+	return nil, err
+}
+
+// Again opens the same directory once more, wherever it is now.
+func (d *Dir) Again() (*Dir, error) {
+	fd, err := unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, d.fail("open again", "", err)
+	}
+	return &Dir{fd: fd, root: d.root, rel: d.rel}, nil
 }
 
 // Own sets owner and permission bits of the directory itself, as far as they
@@ -356,25 +385,26 @@ func (s *Staged) lendName() error {
 		return nil
 	}
 	token := Token()
-	if err := s.link(s.dir, token); err != nil {
-		unix.Unlinkat(s.dir.fd, token, 0) // a symlink may stand there by now
-		return err
-	}
-	s.name = token
-	return nil
+	err := s.link(s.dir, token)
+	s.name = token // a symlink may stand there even so
+	return err
 }
 
 // Discard releases the staged entry and removes any name it still has in the
-// staging directory. Once placed or exchanged the entry itself stays.
-func (s *Staged) Discard() {
+// staging directory. Once placed or exchanged the entry itself stays. It returns
+// the name that could not be removed, empty where there is none.
+func (s *Staged) Discard() (left string) {
 	if s.name != "" {
-		unix.Unlinkat(s.dir.fd, s.name, 0)
+		if err := unix.Unlinkat(s.dir.fd, s.name, 0); err != nil && err != unix.ENOENT {
+			left = s.name
+		}
 		s.name = ""
 	}
 	if s.fd >= 0 {
 		unix.Close(s.fd)
 		s.fd = -1
 	}
+	return left
 }
 
 // errNotOriginal is returned where the file that stands at a name is not the

@@ -103,7 +103,7 @@ func (s *scene) stage(in *Dir, n Node) *Staged {
 	s.Helper()
 	staged, err := Stage(in, n)
 	s.must(err)
-	s.Cleanup(staged.Discard)
+	s.Cleanup(func() { staged.Discard() })
 	return staged
 }
 

@@ -42,6 +42,9 @@ type UnsetAttr struct {
 // ErrStaging is returned on systems where entries can be prepared.
 var ErrStaging = errors.New("the new entry could not be prepared")
 
+// ErrLeft is returned on systems where directories can be made.
+var ErrLeft = errors.New("what was made is left there")
+
 // OpenRoot fails.
 func OpenRoot(string) (*Root, error) { return nil, errSystem }
 
@@ -84,9 +87,13 @@ func (*File) BeingWritten() bool                        { return false }
 func (*File) Dress(Node) ([]UnsetAttr, error)           { return nil, errSystem }
 func (*Staged) Place(*Dir, string) error                { return errSystem }
 func (*Staged) Exchange(*Dir, string) (string, error)   { return "", errSystem }
-func (*Staged) Discard()                                {}
+func (*Staged) Discard() string                         { return "" }
+func (*Dir) Again() (*Dir, error)                       { return nil, errSystem }
 func (*Dir) Born(string) time.Time                      { return time.Time{} }
 func (*File) Born() time.Time                           { return time.Time{} }
+
+// MakeDir fails.
+func (*Dir) MakeDir(string, uint32, uint32, uint32) (*Dir, error) { return nil, errSystem }
 
 // Move fails.
 func Move(*Dir, string, *Dir, string) error { return errSystem }
