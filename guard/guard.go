@@ -70,7 +70,7 @@ type Guard struct {
 	conceded map[rules.Path]bool
 	pacing   pacing
 	// aside holds what restores set aside beside its path: never a change.
-	aside map[rules.Path]bool
+	aside map[rules.Path]setAside
 	// owners are the paths whose restores displaced something, by tag.
 	owners map[int]rules.Path
 	// unexplained are the tags of restores whose displaced version is not
@@ -110,7 +110,7 @@ func New(o Options) *Guard {
 		conceded: make(map[rules.Path]bool),
 		pacing:   make(pacing),
 		timers:   newTimers(),
-		aside:    make(map[rules.Path]bool),
+		aside:    make(map[rules.Path]setAside),
 		owners:   make(map[int]rules.Path),
 
 		unexplained: make(map[int]restored),
@@ -280,7 +280,7 @@ func (g *Guard) handOn(row *Row, displaced []restore.Displaced) (tag int) {
 			Quarantined: d.Quarantined, File: d.File, Content: d.Content,
 		}
 		if d.Beside != (rules.Path{}) {
-			g.aside[d.Beside] = true
+			g.aside[d.Beside] = setAside{of: row.Path, info: d.Info}
 			version.Beside = g.Trees.Layout().Abs(d.Beside)
 		}
 		g.Keeper.Keep(version)

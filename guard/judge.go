@@ -14,7 +14,7 @@ import (
 
 // judge compares one path with its baseline and does what the plan says.
 func (g *Guard) judge(ctx context.Context, p rules.Path) {
-	if g.isAside(p) || g.leaves(p) {
+	if g.excuses(p) || g.leaves(p) {
 		g.settling.over(p)
 		return
 	}
@@ -30,16 +30,6 @@ func (g *Guard) judge(ctx context.Context, p rules.Path) {
 // leaves reports whether p is left as it is for now, because it is contested.
 func (g *Guard) leaves(p rules.Path) bool {
 	return !g.exiting && (g.conceded[p] || g.pacing.holds(p, time.Now()))
-}
-
-// isAside reports whether p is, or lies in, what a restore set aside.
-func (g *Guard) isAside(p rules.Path) bool {
-	for dir := range g.aside {
-		if p.Within(dir) {
-			return true
-		}
-	}
-	return false
 }
 
 // judgeEntry judges a path of the baseline. What cannot be put back, and what

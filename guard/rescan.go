@@ -101,6 +101,7 @@ func (g *Guard) takeFindings(ctx context.Context, found findings) {
 	if found.walked {
 		g.rescan.walked, g.rescan.walkTook = time.Now(), found.walkTook
 	}
+	g.restorer.Tidy()
 	g.digest(found)
 	g.noteWatch()
 	if again := g.rescan.again; again != nil {
@@ -122,7 +123,7 @@ func (g *Guard) digest(found findings) {
 		g.dirty.add(p)
 	}
 	for _, o := range found.observed {
-		if !g.aside[o.path] {
+		if !g.excuses(o.path) {
 			g.list(o)
 		}
 	}

@@ -37,6 +37,8 @@ func (g *Guard) sweep(ctx context.Context) {
 	if !settled {
 		g.noteUnsettled(ctx, g.compareAll(ctx, everything).dirty)
 	}
+	g.restorer.Clear()
+	g.noteClosed()
 	g.over = true
 	g.noteWatch()
 }
@@ -55,7 +57,7 @@ func (g *Guard) Failing() (failing bool) {
 // last restore: somebody outside the run goes on with it.
 func (g *Guard) noteUnsettled(ctx context.Context, changed []rules.Path) {
 	for _, p := range changed {
-		if g.isAside(p) {
+		if g.excuses(p) {
 			continue
 		}
 		verdict, _ := g.Plan.ClassifyRecorded(p)

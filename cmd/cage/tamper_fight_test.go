@@ -31,6 +31,8 @@ import (
 //	                                         and half there in turn
 //	tamper bare <file> <mode>                has the file be there without its mode,
 //	                                         made anew again and again
+//	tamper swing <dir> <n>                   closes the directory and opens it to
+//	                                         everybody n times
 //	tamper blink <file> <there> <gone>       has the file be there and gone for
 //	                                         so many milliseconds in turn
 //	tamper flood <dir> <n> <file>            makes and removes n files in the
@@ -55,6 +57,8 @@ func tamperFight(form string, args []string) (done bool, err error) {
 		return true, flicker(args[0])
 	case form == "bare" && len(args) == 2:
 		return true, bare(args[0], args[1])
+	case form == "swing" && len(args) == 2:
+		return true, counted(args[1], func(n int) error { return swing(args[0], n) })
 	case form == "blink" && len(args) == 3:
 		return true, blink(args[0], args[1], args[2])
 	case form == "flood" && len(args) == 3:
@@ -212,6 +216,17 @@ func bare(file, mode string) error {
 		time.Sleep(2 * time.Millisecond)
 		return os.Rename(temp, file)
 	})
+}
+
+func swing(dir string, n int) error {
+	for range n {
+		for _, mode := range []os.FileMode{0, 0o777} {
+			if err := os.Chmod(dir, mode); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func blink(file, there, gone string) error {
