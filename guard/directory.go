@@ -18,8 +18,14 @@ func (g *Guard) judgeDirectory(p rules.Path) bool {
 	if !g.tends(p) {
 		return false
 	}
-	same, stands := g.sameDirectory(p)
+	same, stands, err := g.sameDirectory(p)
+	if err != nil && g.relieved(err) {
+		same, stands, err = g.sameDirectory(p)
+	}
 	switch {
+	case err != nil:
+		g.missed(p, err)
+		return true
 	case !stands:
 		return false
 	case same:
@@ -45,19 +51,21 @@ func (g *Guard) tends(p rules.Path) bool {
 }
 
 // sameDirectory compares a directory with its baseline. Where it cannot be
-// reached it stands, and is not the same.
-func (g *Guard) sameDirectory(p rules.Path) (same, stands bool) {
+// reached it stands, and is not the same; an error says that nobody can tell.
+func (g *Guard) sameDirectory(p rules.Path) (same, stands bool, err error) {
 	known, _ := g.Manifest.Directory(p)
 	dir, err := g.Trees.Dir(p)
-	if safefile.Absent(err) {
-		return false, false
-	}
-	if err != nil {
-		return false, true
+	switch {
+	case safefile.Absent(err):
+		return false, false, nil
+	case safefile.Unseen(err):
+		return false, true, err
+	case err != nil:
+		return false, true, nil
 	}
 	defer dir.Close()
 	now, err := dir.Info()
-	return err == nil && now.Perm == known.Perm && now.UID == known.UID && now.GID == known.GID, true
+	return err == nil && now.Perm == known.Perm && now.UID == known.UID && now.GID == known.GID, true, err
 }
 
 // noteResets notes that directories had to be opened up on the way to a path.
@@ -130,8 +138,10 @@ func (g *Guard) leadsAway(e *snapshot.Entry) bool {
 // findDirectories looks at the directories of protected trees.
 func (g *Guard) findDirectories(found *findings) {
 	for _, p := range g.tended {
-		same, stands := g.sameDirectory(p)
+		same, stands, err := g.sameDirectory(p)
 		switch {
+		case err != nil:
+			found.unseen = append(found.unseen, snapshot.Unseen{Path: p, Err: err})
 		case same || !stands:
 		case g.Restores:
 			found.dirty = append(found.dirty, p)

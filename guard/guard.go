@@ -48,6 +48,10 @@ type Options struct {
 	Interval time.Duration
 	// WalkInterval is the time between two walks for new names.
 	WalkInterval time.Duration
+	// Upkeep is called before everything is compared, and when a look failed for
+	// want of something. It gives the program back what somebody took from it,
+	// and says what could not be had. Nil where nothing can be taken.
+	Upkeep func() []watch.Lack
 	// FileBytes is how much of a file is read that was smaller at the baseline.
 	FileBytes int64
 }
@@ -83,8 +87,14 @@ type Guard struct {
 	timers      *timers
 	config      configCheck
 	watched     watch.Status
-	moved       bool
-	denied      []rules.Path
+	// lacks are those that the guard found itself, each once.
+	lacks []watch.Lack
+	// blind are the rows of what the last comparison could not look at.
+	blind map[rules.Path]*Row
+	// unlooked are paths of which a look learnt nothing: each rescan looks again.
+	unlooked map[rules.Path]error
+	moved    bool
+	denied   []rules.Path
 	// exiting says that the last comparison has begun, and over that it is done:
 	// what changes now is none of the run's, and undoes no verdict.
 	exiting bool
@@ -112,6 +122,8 @@ func New(o Options) *Guard {
 		timers:   newTimers(),
 		aside:    make(map[rules.Path]setAside),
 		owners:   make(map[int]rules.Path),
+
+		unlooked: make(map[rules.Path]error),
 
 		unexplained: make(map[int]restored),
 		requests:    make(chan func()),
@@ -262,8 +274,13 @@ func (g *Guard) next() time.Time {
 	return sooner(g.settling.next(), g.pacing.next())
 }
 
-// WatchStatus returns what the watcher said last. It is for after Run.
-func (g *Guard) WatchStatus() watch.Status { return g.watched }
+// WatchStatus returns what the watcher said last, with what the guard itself
+// could not see in time. It is for after Run.
+func (g *Guard) WatchStatus() watch.Status {
+	status := g.watched
+	status.Degraded = slices.Concat(status.Degraded, g.lacks)
+	return status
+}
 
 // Denied returns the directories that the last walk could not enter: protected
 // names in them are not seen.

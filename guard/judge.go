@@ -39,16 +39,14 @@ func (g *Guard) judgeEntry(ctx context.Context, e *snapshot.Entry) {
 		g.settling.over(e.Path)
 		return
 	}
-	sight := g.look.Compare(e)
-	g.look.Forget()
+	sight := g.compare(e)
 	if sight.Same {
 		g.stood.whole(e.Path, sight.State.Inode, time.Now())
 		g.whole(e.Path)
 		return
 	}
-	if safefile.Exhausted(sight.Err) && !g.exiting {
-		g.settling.over(e.Path)
-		g.emit(WatchError{Err: sight.Err}) // not seen; the next rescan looks again
+	if safefile.Exhausted(sight.Err) {
+		g.missed(e.Path, sight.Err)
 		return
 	}
 	if g.settles(e, sight) || g.standsIn(e, sight) || g.admitBookkeeping(ctx, e, sight) {
@@ -215,7 +213,15 @@ func (g *Guard) judgeNew(p rules.Path) {
 		g.settling.over(p)
 		return
 	}
-	if !present(p) {
+	stands, err := present(p)
+	if err != nil && g.relieved(err) {
+		stands, err = present(p)
+	}
+	switch {
+	case err != nil:
+		g.missed(p, err)
+		return
+	case !stands:
 		g.whole(p)
 		return
 	}
@@ -238,25 +244,35 @@ func (g *Guard) judgeNew(p rules.Path) {
 
 // present reports whether something stands at p that is no directory, or may.
 // New directories are no change, what is put into them is; but one that cannot
-// be looked into may hold anything, and one in a file's place is in its way.
-func (g *Guard) present(p rules.Path) bool {
+// be looked into may hold anything, and one in a file's place is in its way. An
+// error says that nobody can tell.
+func (g *Guard) present(p rules.Path) (bool, error) {
 	dir, err := g.Trees.Dir(p.Dir())
 	if err != nil {
-		return safefile.Hidden(err)
+		return hides(err)
 	}
 	defer dir.Close()
 	info, err := dir.Stat(p.Base())
 	if err != nil {
-		return safefile.Hidden(err)
+		return hides(err)
 	}
 	if info.Kind != safefile.Directory || g.Plan.WantsFile(p) {
-		return true
+		return true, nil
 	}
 	sub, err := dir.Dir(p.Base())
 	if err != nil {
-		return safefile.Hidden(err)
+		return hides(err)
 	}
 	defer sub.Close()
 	_, err = sub.ReadDir()
-	return safefile.Hidden(err)
+	return hides(err)
+}
+
+// hides reports whether what a look failed with hides what stands there. Where
+// it says nothing at all, it is returned.
+func hides(err error) (bool, error) {
+	if safefile.Unseen(err) {
+		return false, err
+	}
+	return safefile.Hidden(err), nil
 }

@@ -60,7 +60,7 @@ func (g *Guard) isOwn(p rules.Path) bool {
 
 // stat looks at p. What is missing, or lies in a directory that may not be
 // entered, is of no kind: that directory is judged for itself. Seen is false
-// where a mount hides it.
+// where a mount hides it, or the look failed.
 func (g *Guard) stat(p rules.Path) (info safefile.Info, seen bool) {
 	dir, err := g.Trees.Dir(p.Dir())
 	if err == nil {
@@ -68,7 +68,7 @@ func (g *Guard) stat(p rules.Path) (info safefile.Info, seen bool) {
 		info, err = dir.Stat(p.Base())
 	}
 	if err != nil {
-		return safefile.Info{}, !errors.Is(err, safefile.ErrMounted)
+		return safefile.Info{}, !errors.Is(err, safefile.ErrMounted) && !safefile.Unseen(err)
 	}
 	return info, true
 }
@@ -78,7 +78,14 @@ func (g *Guard) stat(p rules.Path) (info safefile.Info, seen bool) {
 func (g *Guard) noteClosed() {
 	for _, p := range slices.SortedFunc(maps.Keys(g.aside), rules.Path.Compare) {
 		verdict, covered := g.Plan.Classify(p)
-		if !covered || verdict.Mode != rules.Revert || !g.present(p) || !g.isAside(p) {
+		if !covered || verdict.Mode != rules.Revert {
+			continue
+		}
+		switch stands, err := g.present(p); {
+		case err != nil:
+			g.unlooked[p] = err
+			continue
+		case !stands || !g.isAside(p):
 			continue
 		}
 		if info, _ := g.stat(p); info.Kind != safefile.Directory {

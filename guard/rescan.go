@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
+	"cage/watch"
 )
 
 // rescan is the state of the full comparison that runs beside the loop.
@@ -17,6 +19,9 @@ type rescan struct {
 	took     time.Duration
 	walked   time.Time
 	walkTook time.Duration
+	// retry is how soon the next walk comes after one that did not see
+	// everything; 0 after others.
+	retry time.Duration
 }
 
 // request says what a rescan has to do beside comparing.
@@ -34,6 +39,10 @@ type findings struct {
 	dirty    []rules.Path
 	observed []observation
 	moved    []rules.Anchor
+	// unseen are the places of which nothing was learnt.
+	unseen []snapshot.Unseen
+	// lacks are what the program could not be given back.
+	lacks []watch.Lack
 	// denied are directories that the walk could not enter and that are not
 	// protected themselves: protected names in them are not seen.
 	denied   []rules.Path
@@ -91,15 +100,28 @@ func (g *Guard) startRescan(ctx context.Context, r request) {
 		return
 	}
 	pace := max(g.WalkInterval, g.walkShare()*g.rescan.walkTook)
+	if retry := g.rescan.retry; retry > 0 {
+		pace = min(pace, retry)
+	}
 	r.walk = r.walk || time.Since(g.rescan.walked) >= pace
 	g.rescan.running, g.rescan.again = true, nil
 	g.beside.Go(func() { g.rescan.done <- g.compareAll(ctx, r) })
+}
+
+// retryAfter returns how soon a walk is repeated that did not see everything: at
+// the next rescan, then more and more rarely.
+func (g *Guard) retryAfter(found findings) time.Duration {
+	if len(found.unseen) == 0 {
+		return 0
+	}
+	return max(g.Interval, 2*g.rescan.retry)
 }
 
 func (g *Guard) takeFindings(ctx context.Context, found findings) {
 	g.rescan.running, g.rescan.took = false, found.took
 	if found.walked {
 		g.rescan.walked, g.rescan.walkTook = time.Now(), found.walkTook
+		g.rescan.retry = g.retryAfter(found)
 	}
 	g.restorer.Tidy()
 	g.digest(found)
@@ -122,12 +144,22 @@ func (g *Guard) digest(found findings) {
 	for _, p := range found.dirty {
 		g.dirty.add(p)
 	}
+	for p := range g.unlooked {
+		g.dirty.add(p)
+	}
+	clear(g.unlooked)
+	for _, lack := range found.lacks {
+		g.noteLack(lack)
+	}
 	for _, o := range found.observed {
 		if !g.excuses(o.path) {
 			g.list(o)
 		}
 	}
 	g.noteGround(found.moved)
+	for _, unseen := range found.unseen {
+		g.noteLack(lookFailed(unseen.Err))
+	}
 	if found.walked {
 		g.denied = found.denied
 	}
@@ -157,7 +189,9 @@ func (g *Guard) compareAll(ctx context.Context, r request) findings {
 		g.Watcher.Refresh() // before anything is read, so that nothing falls between
 	}
 	started := time.Now()
-	found := findings{moved: g.Trees.Moved()}
+	var found findings
+	found.lacks = g.upkeep()
+	found.moved, found.unseen = g.Trees.Moved()
 	look := snapshot.NewLooker(g.Trees, g.Store, g.FileBytes)
 	defer look.Forget()
 	g.findDirectories(&found)
@@ -180,7 +214,12 @@ func (g *Guard) compareAll(ctx context.Context, r request) findings {
 
 // find sorts a difference: what can be put back is for the loop to judge.
 func (g *Guard) find(ctx context.Context, look *snapshot.Looker, e *snapshot.Entry, sight snapshot.Sight, found *findings) {
-	if g.guards(e) {
+	guards := g.guards(e)
+	switch {
+	case safefile.Exhausted(sight.Err), !guards && safefile.Unseen(sight.Err):
+		found.unseen = append(found.unseen, snapshot.Unseen{Path: e.Path, Err: sight.Err})
+		return
+	case guards:
 		found.dirty = append(found.dirty, e.Path)
 		return
 	}
@@ -216,6 +255,7 @@ func (g *Guard) leave(v rules.Verdict) Outcome {
 // a directory in the place of a file.
 func (g *Guard) findNew(found *findings, look *snapshot.Looker, last bool) {
 	survey := g.walk(last)
+	found.unseen = append(found.unseen, survey.Unseen...)
 	for _, p := range survey.Denied {
 		if g.Plan.Covers(p) {
 			survey.Found = append(survey.Found, p)
@@ -233,7 +273,11 @@ func (g *Guard) findNew(found *findings, look *snapshot.Looker, last bool) {
 			continue
 		}
 		classify := g.Plan.Classify
-		if g.Trees.IsLink(p) {
+		link, err := g.Trees.IsLink(p)
+		if err != nil {
+			found.unseen = append(found.unseen, snapshot.Unseen{Path: p, Err: err})
+		}
+		if link {
 			classify = g.Plan.ClassifyRecorded
 		}
 		v, covered := classify(p)

@@ -272,8 +272,9 @@ func (g *Guard) explainMount(tag int) {
 // restores all turned out to answer no change are left out. It is for after Run.
 func (g *Guard) Rows() []Row {
 	var rows []Row
-	for _, p := range slices.SortedFunc(maps.Keys(g.rows), rules.Path.Compare) {
-		if row := g.rows[p]; row.seen > 0 {
+	all := g.withBlind()
+	for _, p := range slices.SortedFunc(maps.Keys(all), rules.Path.Compare) {
+		if row := all[p]; row.seen > 0 {
 			rows = append(rows, *row)
 		}
 	}

@@ -25,9 +25,12 @@ func (g *Guard) sweep(ctx context.Context) {
 	g.takeUnjudged()
 	everything := request{walk: true, last: true}
 	settled := false
+	var found findings
 	for range sweeps {
-		g.digest(g.compareAll(ctx, everything))
-		if settled = g.dirty.len() == 0; settled {
+		found = g.compareAll(ctx, everything)
+		g.digest(found)
+		settled = g.dirty.len() == 0
+		if settled && len(found.unseen) == 0 {
 			break
 		}
 		for range g.dirty.len() {
@@ -35,10 +38,12 @@ func (g *Guard) sweep(ctx context.Context) {
 		}
 	}
 	if !settled {
-		g.noteUnsettled(ctx, g.compareAll(ctx, everything).dirty)
+		found = g.compareAll(ctx, everything)
+		g.noteUnsettled(ctx, found.dirty)
 	}
 	g.restorer.Clear()
-	g.noteClosed()
+	g.noteClosed() // before what it could not look at is told
+	g.noteUnseen(found.unseen)
 	g.over = true
 	g.noteWatch()
 }
@@ -46,6 +51,7 @@ func (g *Guard) sweep(ctx context.Context) {
 // Failing reports whether a path is not back because it could not be put back.
 func (g *Guard) Failing() (failing bool) {
 	g.do(func() {
+		failing = len(g.blind) > 0
 		for _, row := range g.rows {
 			failing = failing || row.Outcome == RevertFailed
 		}

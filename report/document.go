@@ -99,7 +99,7 @@ type Change struct {
 	Name
 	Kind Kind `json:"kind"`
 	// Rule is [Ground] where another directory stood in the place of the root or
-	// of a git directory.
+	// of a git directory, and [Unseen] where nobody can tell what stands there.
 	Rule       rules.Rule   `json:"rule"`
 	Source     rules.Source `json:"source"`
 	Overridden bool         `json:"overridden"`
@@ -159,6 +159,10 @@ const (
 // Ground is the rule of the row, and of the halt, that says that another
 // directory stands where the root or a git directory stood.
 const Ground rules.Rule = "ground"
+
+// Unseen is the rule of the row that says that a place, or what lies below it,
+// could not be looked at to the end.
+const Unseen rules.Rule = "unseen"
 
 // Note is a reason that a row gives beside its outcome.
 type Note string

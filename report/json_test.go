@@ -341,7 +341,7 @@ func TestSchemaRefuses(t *testing.T) {
 func TestSchemaKnowsTheRules(t *testing.T) {
 	for _, rule := range []rules.Rule{
 		rules.CIConfig, rules.Secrets, rules.GitControl, rules.Lockfile,
-		rules.CageConfig, rules.ForbiddenZone, rules.Protect, report.Ground,
+		rules.CageConfig, rules.ForbiddenZone, rules.Protect, report.Ground, report.Unseen,
 	} {
 		for _, source := range []rules.Source{rules.Builtin, rules.Manifest, rules.CageYAML} {
 			d := uneventful()

@@ -162,6 +162,14 @@ func samples() []sample {
 			}}
 			d.Watch.Halt = &report.Halt{Scope: report.HaltGround, Name: report.NameOf("."), Rule: report.Ground}
 		}, 15)},
+		{"unseen", with(func(d *report.Document) {
+			d.Changes = []report.Change{{
+				Name: report.NameOf("vendor"), Kind: report.Modified, Rule: report.Unseen, Source: rules.Builtin,
+				Outcome: report.OutcomeRevertFailed, ErrorCode: new("EMFILE"),
+			}}
+			d.Watch.Degraded = 1
+			d.Watch.DegradedReasons = []string{"looks at files failed (EMFILE) and had to be repeated"}
+		}, 0)},
 		{"halted_bounds", with(func(d *report.Document) {
 			d.Changes = []report.Change{workflow()}
 			d.Watch.Halt = &report.Halt{Scope: report.HaltBounds, Name: report.NameOf("k8s/5001.yaml"), Rule: rules.Protect, LiveRestores: 5001, Limit: 5000}

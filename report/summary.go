@@ -99,10 +99,21 @@ func (s *summary) lead() string {
 	}
 }
 
-// files says how the protected files stand.
+// files says how the protected files stand, as far as they could be seen.
 func (s *summary) files() string {
-	var violations, back int
+	if s.has(Change.unseen) {
+		return s.seenFiles() + ", NOT EVERYTHING COULD BE LOOKED AT"
+	}
+	return s.seenFiles()
+}
+
+func (s *summary) seenFiles() string {
+	var violations, back, changes int
 	for _, c := range s.d.Changes {
+		if c.unseen() {
+			continue
+		}
+		changes++
 		if c.Outcome.Violation() {
 			violations++
 		}
@@ -111,8 +122,8 @@ func (s *summary) files() string {
 		}
 	}
 	switch {
-	case violations == 0 && len(s.d.Changes) > 0:
-		return "no violation, " + count(len(s.d.Changes), "change", "changes") + " kept"
+	case violations == 0 && changes > 0:
+		return "no violation, " + count(changes, "change", "changes") + " kept"
 	case violations == 0 && s.d.ProtectedFiles == 0:
 		return "nothing to protect here"
 	case violations == 0:
@@ -149,7 +160,7 @@ func (s *summary) halt() {
 	case HaltBounds:
 		why = fmt.Sprintf("%d protected paths were changed, limit %d, the last %s (%s)", h.LiveRestores, h.Limit, where, h.Rule)
 	default:
-		why = fmt.Sprintf("another directory stands in the place of %s (%s)", where, h.Rule)
+		why = fmt.Sprintf("another directory or mount stands in the place of %s (%s)", where, h.Rule)
 	}
 	s.line(s.paint.in(bold+red, label("HALTED")), why+ended)
 }
@@ -259,10 +270,12 @@ func (c Change) targetOutside() bool {
 }
 
 func (c Change) failed() bool {
-	return c.Outcome == OutcomeRevertFailed && c.Rule != Ground
+	return c.Outcome == OutcomeRevertFailed && c.Rule != Ground && c.Rule != Unseen
 }
 
 func (c Change) ground() bool { return c.Rule == Ground }
+
+func (c Change) unseen() bool { return c.Rule == Unseen }
 
 func (s *summary) has(is func(Change) bool) bool {
 	return slices.ContainsFunc(s.d.Changes, is)
@@ -341,6 +354,9 @@ func (s *summary) degraded() string {
 	text := count(s.d.Watch.Degraded, "reason", "reasons")
 	if len(s.d.Watch.DegradedReasons) > 0 {
 		text += " (" + plain(strings.Join(s.d.Watch.DegradedReasons, "; ")) + ")"
+	}
+	if s.has(Change.unseen) {
+		return text
 	}
 	return text + "; what events missed was found by comparing"
 }
@@ -483,6 +499,9 @@ func (s *summary) hints() {
 	if s.d.JournalKept != nil {
 		s.hint("journal: no copy could be stored elsewhere; the next start of cage here puts back what it holds, and so does cage review --recover restore")
 	}
+	if s.has(Change.unseen) {
+		s.hint("unseen: nobody can say what stands there or below; remove what the error code names, then look there yourself")
+	}
 	if s.has(Change.ground) {
 		s.hint("ground: nothing was written into the directory that stands there now; look for the one that was moved away")
 	}
@@ -500,7 +519,7 @@ func (s *summary) hints() {
 
 // overridable reports whether a person may downgrade a rule for one run.
 func overridable(r rules.Rule) bool {
-	return r != rules.GitControl && r != rules.CageConfig && r != Ground
+	return r != rules.GitControl && r != rules.CageConfig && r != Ground && r != Unseen
 }
 
 // gitAstray names what git finds its hooks or configuration by, and what the

@@ -22,6 +22,7 @@ import (
 	"cage/internal/gitrepo"
 	"cage/internal/kept"
 	"cage/internal/pushguard"
+	"cage/internal/safefile"
 	"cage/internal/sessionlog"
 	"cage/internal/tempdir"
 	"cage/report"
@@ -57,6 +58,7 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := harden(s.Rlimits.Core != nil); err != nil {
 		return err
 	}
+	s.ownLimits = noteOwnLimits()
 	var err error
 	if s.dir, err = s.whereabouts(); err != nil {
 		return err
@@ -228,7 +230,7 @@ func (s *session) protect(ctx context.Context) error {
 	}
 	s.plan = settled
 	s.doubts = s.plan.Doubts(paths, scan.Doubtful)
-	if err := s.skip(scan.Denied); err != nil {
+	if err := s.skip(scan); err != nil {
 		return err
 	}
 	paths = append(paths, s.followLinks(paths)...)
@@ -293,11 +295,19 @@ func (s *session) scan() snapshot.Survey {
 
 // skip leaves directories out that could not be entered. One on the way to a
 // place that a revert rule names is refused: nobody could say what stood there.
-func (s *session) skip(denied []rules.Path) error {
+// So is a walk that ran out of something: the next one may not.
+func (s *session) skip(scan snapshot.Survey) error {
+	denied := slices.Clip(scan.Denied)
 	for _, dir := range denied {
 		if s.plan.Covers(dir) || s.plan.Leads(dir) {
 			return &snapshot.EntryError{Path: dir, Err: syscall.EACCES}
 		}
+	}
+	for _, unseen := range scan.Unseen {
+		if safefile.Exhausted(unseen.Err) || s.plan.Covers(unseen.Path) || s.plan.Leads(unseen.Path) {
+			return &snapshot.EntryError{Path: unseen.Path, Err: unseen.Err}
+		}
+		denied = append(denied, unseen.Path)
 	}
 	s.noteSkipped(denied)
 	s.plan = s.plan.Sparing(denied)
@@ -374,6 +384,7 @@ func (s *session) arm(startRefs gitrepo.Refs) {
 		Plan: s.plan, Trees: s.trees, Manifest: s.manifest, Store: s.store, Keeper: s.kept,
 		Watcher: s.watcher, Git: s.repo, Restores: !s.ReportOnly, Rescans: !s.NoWatch,
 		Interval: s.Interval, WalkInterval: walkInterval(s.Interval), FileBytes: s.Limits.FileBytes,
+		Upkeep: s.ownLimits.putBack,
 	})
 	s.contestLimits = halt.Limits{
 		Path: firstSet(s.ContestLimit, s.plan.ContestLimit, defaultContestLimit),

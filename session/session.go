@@ -135,6 +135,7 @@ type session struct {
 	watching *watching
 
 	reportFile *reportFile
+	ownLimits  *ownLimits
 	ground
 	protection
 	journalling
@@ -160,6 +161,7 @@ func (s *session) execute(order context.Context) *report.Document {
 	ctx := context.WithoutCancel(order)
 	stopLoop := runLoop(ctx, s.guard)
 	s.supervise(ctx, order.Done())
+	s.ownLimits.putBack() // the sweep says so
 	s.endPushes(ctx)
 	s.endGroup(ctx)
 	s.guard.Sweep(ctx)

@@ -213,6 +213,7 @@ func (s *session) endTree(tree halt.Tree) {
 		return
 	}
 	s.endingStarted, s.cutShort = true, s.exit == nil
+	s.ownLimits.putBack() // the sweep says so
 	go func() {
 		ended := halt.End(tree, s.Grace, s.hurry)
 		s.killGroup()

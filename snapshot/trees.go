@@ -52,27 +52,47 @@ func (t *Trees) Root(a rules.Anchor) *safefile.Root { return t.roots[a] }
 // Dir opens the directory at p.
 func (t *Trees) Dir(p rules.Path) (*safefile.Dir, error) { return t.roots[p.Anchor].Dir(p.Rel) }
 
-// IsLink reports whether a symlink stands at p.
-func (t *Trees) IsLink(p rules.Path) bool {
+// DirToRead opens the directory at p for one ReadDir.
+func (t *Trees) DirToRead(p rules.Path) (*safefile.Dir, error) {
+	return t.roots[p.Anchor].DirToRead(p.Rel)
+}
+
+// IsLink reports whether a symlink stands at p. An error says that nobody can
+// tell.
+func (t *Trees) IsLink(p rules.Path) (bool, error) {
 	dir, err := t.Dir(p.Dir())
 	if err != nil {
-		return false
+		return false, onlyUnseen(err)
 	}
 	defer dir.Close()
 	info, err := dir.Stat(p.Base())
-	return err == nil && info.Kind == safefile.Symlink
+	return err == nil && info.Kind == safefile.Symlink, onlyUnseen(err)
+}
+
+// onlyUnseen drops an error that says something about the path.
+func onlyUnseen(err error) error {
+	if safefile.Unseen(err) {
+		return err
+	}
+	return nil
 }
 
 // Moved returns the anchors at whose paths another directory, or none, now
-// stands.
-func (t *Trees) Moved() []rules.Anchor {
-	var moved []rules.Anchor
+// stands, and those of which nobody can tell.
+func (t *Trees) Moved() (moved []rules.Anchor, unseen []Unseen) {
 	for _, a := range rules.Anchors() {
-		if t.roots[a] != nil && t.roots[a].Moved() {
+		if t.roots[a] == nil {
+			continue
+		}
+		left, err := t.roots[a].Moved()
+		switch {
+		case left:
 			moved = append(moved, a)
+		case err != nil:
+			unseen = append(unseen, Unseen{Path: rules.Path{Anchor: a}, Err: err})
 		}
 	}
-	return moved
+	return moved, unseen
 }
 
 // parents opens the directories that paths lie in, and keeps the last one open:

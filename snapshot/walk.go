@@ -16,6 +16,9 @@ type Visitor struct {
 	// Denied is called for a directory that could not be entered: its mode
 	// forbids it, or a mount was put over it.
 	Denied func(dir rules.Path, err error)
+	// Unseen is called for a directory of which the walk learnt nothing, or not
+	// everything: the look failed for a reason that is none of the directory's.
+	Unseen func(dir rules.Path, err error)
 }
 
 // Walk goes through the anchors as far as the plan wants to see them.
@@ -35,10 +38,14 @@ func WalkBelow(trees *Trees, plan *rules.Plan, dir rules.Path, v Visitor) {
 		v.deny(dir, err)
 		return
 	}
-	defer open.Close()
 	w := walker{trees: trees, plan: plan, Visitor: v}
-	w.walk(dir, open)
+	w.walk(dir, open, 0)
 }
+
+// heldLevels is how many directories a walk holds open, one in the other. What
+// lies deeper, or where there are not as many descriptors to be had, is opened
+// by its path when the one above is closed.
+const heldLevels = 16
 
 type walker struct {
 	trees *Trees
@@ -46,7 +53,23 @@ type walker struct {
 	Visitor
 }
 
-func (w *walker) walk(dir rules.Path, open *safefile.Dir) {
+// walk visits an open directory, which it closes, so many levels down.
+func (w *walker) walk(dir rules.Path, open *safefile.Dir, level int) {
+	deeper := w.visit(dir, open, level)
+	open.Close()
+	for _, p := range deeper {
+		below, err := w.trees.DirToRead(p)
+		if err != nil {
+			w.deny(p, err)
+			continue
+		}
+		w.walk(p, below, level+1)
+	}
+}
+
+// visit goes through an open directory, and returns the subdirectories that are
+// to be walked when it is closed.
+func (w *walker) visit(dir rules.Path, open *safefile.Dir, level int) (deeper []rules.Path) {
 	if w.Enter != nil {
 		w.Enter(dir)
 	}
@@ -57,7 +80,9 @@ func (w *walker) walk(dir rules.Path, open *safefile.Dir) {
 	for _, entry := range entries {
 		p := dir.Join(entry.Name)
 		if entry.Kind == safefile.Directory {
-			w.descend(p, open)
+			if w.plan.Enter(p) && (level >= heldLevels || !w.descend(p, open, level+1)) {
+				deeper = append(deeper, p)
+			}
 			continue
 		}
 		classify := w.plan.Classify
@@ -68,27 +93,31 @@ func (w *walker) walk(dir rules.Path, open *safefile.Dir) {
 			w.Found(p, entry.Kind, verdict)
 		}
 	}
+	return deeper
 }
 
-// descend enters a subdirectory if the plan wants to see it.
-func (w *walker) descend(p rules.Path, parent *safefile.Dir) {
-	if !w.plan.Enter(p) {
-		return
-	}
+// descend enters a subdirectory. It reports false where it lacked a descriptor.
+func (w *walker) descend(p rules.Path, parent *safefile.Dir, level int) bool {
 	open, err := parent.DirToRead(p.Base())
-	if err != nil {
+	switch {
+	case safefile.Exhausted(err):
+		return false
+	case err != nil:
 		w.deny(p, err)
-		return
+	default:
+		w.walk(p, open, level)
 	}
-	defer open.Close()
-	w.walk(p, open)
+	return true
 }
 
 func (v Visitor) deny(dir rules.Path, err error) {
 	// A directory that went away or was swapped while the walk came by is
 	// reported by the events of its parent.
-	if v.Denied != nil && safefile.Hidden(err) {
+	switch {
+	case safefile.Hidden(err) && v.Denied != nil:
 		v.Denied(dir, err)
+	case safefile.Unseen(err) && v.Unseen != nil:
+		v.Unseen(dir, err)
 	}
 }
 
@@ -98,6 +127,9 @@ type Survey struct {
 	Found []rules.Path
 	// Denied are directories that could not be entered.
 	Denied []rules.Path
+	// Unseen are directories of which the walk learnt nothing, or not
+	// everything.
+	Unseen []Unseen
 	// Covered are the directories that are, or lie in, trees under a revert
 	// rule.
 	Covered []rules.Path
@@ -105,6 +137,12 @@ type Survey struct {
 	Doubtful []rules.Path
 	// Directories counts those that were entered.
 	Directories int
+}
+
+// Unseen is a place that a look learnt nothing about, and why.
+type Unseen struct {
+	Path rules.Path
+	Err  error
 }
 
 // Look walks the trees for everything that the plan classifies. The hooks, nil
@@ -132,6 +170,7 @@ func Look(trees *Trees, plan *rules.Plan, enter, found func(rules.Path)) Survey 
 			s.Found = append(s.Found, p)
 		},
 		Denied: func(dir rules.Path, _ error) { s.Denied = append(s.Denied, dir) },
+		Unseen: func(dir rules.Path, err error) { s.Unseen = append(s.Unseen, Unseen{dir, err}) },
 	})
 	return s
 }

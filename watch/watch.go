@@ -276,6 +276,7 @@ func (w *Watcher) cover(p rules.Path) {
 			}
 			w.hints.add(p)
 		},
+		Unseen: func(rules.Path, error) { w.hints.lose(true) },
 	})
 }
 

@@ -476,11 +476,12 @@ func Unname(dir *Dir, name string) (*File, Info, error) {
 	return f, info, nil
 }
 
-// SameDir reports whether rel still leads to the directory d from its root.
+// SameDir reports whether rel still leads to the directory d from its root. It
+// does so too where the look fails: that proves nothing.
 func (d *Dir) SameDir() bool {
 	again, err := d.root.Dir(d.rel)
 	if err != nil {
-		return false
+		return Unseen(err)
 	}
 	defer again.Close()
 	a, errA := d.Info()

@@ -40,6 +40,9 @@ func (r *Root) Reopen(rel string) (*File, Info, error) { return r.reopenIn(rel) 
 // DirToRead opens the directory called name for one ReadDir.
 func (d *Dir) DirToRead(name string) (*Dir, error) { return d.Dir(name) }
 
+// DirToRead opens the directory at rel for one ReadDir.
+func (r *Root) DirToRead(rel string) (*Dir, error) { return r.Dir(rel) }
+
 // ReadDir returns the entries of the directory in the order of the file
 // system.
 func (d *Dir) ReadDir() ([]DirEntry, error) {
@@ -53,8 +56,11 @@ func (d *Dir) ReadDir() ([]DirEntry, error) {
 	entries := make([]DirEntry, 0, len(names))
 	for _, name := range names {
 		info, err := d.Stat(name)
-		if err != nil && !errors.Is(err, ErrMounted) {
+		if Absent(err) {
 			continue
+		}
+		if err != nil && !errors.Is(err, ErrMounted) {
+			return entries, err
 		}
 		entries = append(entries, DirEntry{Name: name, Kind: info.Kind})
 	}

@@ -65,12 +65,27 @@ func born(fd int, name string, flags int) time.Time {
 // DirToRead opens the directory called name for one ReadDir, which then has
 // nothing to open itself.
 func (d *Dir) DirToRead(name string) (*Dir, error) {
-	fd, err := d.open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	fd, err := d.open(name, listFlags)
 	if err != nil {
 		// One that may not be read can be entered all the same.
 		return d.Dir(name)
 	}
 	return &Dir{fd: fd, root: d.root, rel: d.join(name), listed: true}, nil
+}
+
+// listFlags open a directory to be read.
+const listFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+// DirToRead opens the directory at rel as Dir.DirToRead does.
+func (r *Root) DirToRead(rel string) (*Dir, error) {
+	if rel == "" {
+		return r.Dir(rel)
+	}
+	fd, err := r.open(rel, listFlags)
+	if err != nil {
+		return r.Dir(rel)
+	}
+	return &Dir{fd: fd, root: r, rel: rel, listed: true}, nil
 }
 
 // ReadDir returns the entries of the directory in the order of the file
@@ -102,12 +117,14 @@ func (d *Dir) readDir(fd int) ([]DirEntry, error) {
 		if n == 0 {
 			return entries, nil
 		}
-		entries = d.appendEntries(entries, buf[:n])
+		if entries, err = d.appendEntries(entries, buf[:n]); err != nil {
+			return entries, err
+		}
 	}
 }
 
 // appendEntries decodes linux_dirent64 records (getdents64(2)).
-func (d *Dir) appendEntries(entries []DirEntry, buf []byte) []DirEntry {
+func (d *Dir) appendEntries(entries []DirEntry, buf []byte) ([]DirEntry, error) {
 	const nameAt = 19
 	for len(buf) > nameAt {
 		length := binary.NativeEndian.Uint16(buf[16:18])
@@ -122,14 +139,17 @@ func (d *Dir) appendEntries(entries []DirEntry, buf []byte) []DirEntry {
 		}
 		if !known {
 			info, err := d.Stat(name)
-			if err != nil && !errors.Is(err, ErrMounted) {
+			if Absent(err) {
 				continue
+			}
+			if err != nil && !errors.Is(err, ErrMounted) {
+				return entries, err
 			}
 			kind = info.Kind
 		}
 		entries = append(entries, DirEntry{Name: name, Kind: kind})
 	}
-	return entries
+	return entries, nil
 }
 
 func direntKind(t byte) (kind Kind, known bool) {

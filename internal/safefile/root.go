@@ -16,6 +16,9 @@ type Root struct {
 	fd    int
 	path  string
 	inode Inode
+	// mount tells the mount that the directory lies on from others that show the
+	// same directory; 0 where the kernel does not tell.
+	mount uint64
 	// mounts maps the relative paths of mount points that stood beneath the
 	// root when it was opened to what tells them from later ones. They are
 	// layout.
@@ -58,7 +61,7 @@ func openRoot(name string) (*Root, error) {
 		unix.Close(fd)
 		return nil, &os.PathError{Op: "stat", Path: name, Err: err}
 	}
-	return &Root{fd: fd, path: name, inode: inodeOf(&st)}, nil
+	return &Root{fd: fd, path: name, inode: inodeOf(&st), mount: topMount(fd)}, nil
 }
 
 // Close releases the root.
@@ -71,14 +74,16 @@ func (r *Root) Path() string { return r.path }
 func (r *Root) Inode() Inode { return r.inode }
 
 // Moved reports whether another directory, or none, now stands at the path the
-// root was opened by.
-func (r *Root) Moved() bool {
+// root was opened by, or the same one on another mount: what is mounted beneath
+// it there is not seen from here. An error says that nobody can tell.
+func (r *Root) Moved() (bool, error) {
 	again, err := openRoot(r.path)
 	if err != nil {
-		return true
+		return Absent(err), UnlessAbsent(err)
 	}
 	defer again.Close()
-	return again.inode != r.inode
+	remounted := again.mount != r.mount && again.mount != 0 && r.mount != 0
+	return again.inode != r.inode || remounted, nil
 }
 
 // startMount returns the innermost mount point of the start that rel is or

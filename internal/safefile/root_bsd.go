@@ -18,6 +18,10 @@ const directoryFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix
 
 func openTop(name string) (int, error) { return openAt(unix.AT_FDCWD, name, directoryFlags) }
 
+// topMount returns 0: the device number, which is in the inode, tells mounts
+// apart.
+func topMount(int) uint64 { return 0 }
+
 // noteMounts asks for the mounts once: those beneath the root become layout
 // that paths may cross. They are known by their device numbers.
 func (r *Root) noteMounts() error {

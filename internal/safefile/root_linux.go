@@ -19,6 +19,16 @@ const confined = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_
 
 func openTop(name string) (int, error) { return unix.Open(name, directoryFlags|unix.O_CLOEXEC, 0) }
 
+// topMount returns the number of the mount that an open directory lies on, and 0
+// before Linux 5.8, which has no STATX_MNT_ID (statx(2)).
+func topMount(fd int) uint64 {
+	id, err := mountOf(fd)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
 // noteMounts reads the mount table once: mount points beneath the root become
 // layout that paths may cross.
 func (r *Root) noteMounts() error {
@@ -98,7 +108,11 @@ func (r *Root) open(rel string, flags int) (int, error) {
 	if rel == "" {
 		// Resolving "." would take the right to search the directory, which
 		// somebody may have taken away.
-		return unix.FcntlInt(uintptr(r.fd), unix.F_DUPFD_CLOEXEC, 0)
+		fd, err := unix.FcntlInt(uintptr(r.fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err == unix.EINVAL { // so it says that no descriptor at all is allowed
+			err = unix.EMFILE
+		}
+		return fd, err
 	}
 	if r.anyMount {
 		return resolve(r.fd, rel, flags, confined)

@@ -120,10 +120,25 @@ func Hidden(err error) bool {
 	return errors.Is(err, ErrMounted) || errors.Is(err, fs.ErrPermission)
 }
 
+// Unseen reports whether err says nothing about what stands at the path, not
+// even that nothing does or that it is hidden: the look itself failed, and has
+// to be repeated.
+func Unseen(err error) bool {
+	return err != nil && !Absent(err) && !Hidden(err) && !errors.Is(err, ErrBusy)
+}
+
 // Exhausted reports whether err says that this program or the machine ran out
-// of something it needs to look: nothing was seen, so nothing is known.
+// of something it needs to look, or was kept from it for the moment: nothing
+// was seen, so nothing is known.
 func Exhausted(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+	for _, errno := range []error{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EINTR, syscall.EAGAIN,
+	} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }
 
 // ErrnoName returns the symbolic name of the error number in err, such as

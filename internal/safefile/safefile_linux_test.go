@@ -313,6 +313,53 @@ func TestMountPoint(t *testing.T) {
 	}
 }
 
+// The root itself is covered by the same directory on another mount: what is
+// mounted beneath it from then on is not to be seen from the old one.
+func TestRootMountedOver(t *testing.T) {
+	if !inNamespaces(t) {
+		return
+	}
+	s := newScene(t)
+	s.mkdir("root")
+	root, err := OpenRoot(s.abs("root"))
+	s.must(err)
+	defer root.Close()
+	if root.mount == 0 {
+		t.Skip("this kernel does not tell mounts apart")
+	}
+	s.bind("root", "root")
+	if moved, err := root.Moved(); !moved || err != nil {
+		t.Errorf("moved %v, %v", moved, err)
+	}
+	s.must(unix.Unmount(s.abs("root"), 0))
+	if moved, err := root.Moved(); moved || err != nil {
+		t.Errorf("the mount is gone: moved %v, %v", moved, err)
+	}
+}
+
+// A directory above that nobody may search says nothing about the root.
+func TestRootBehindAClosedDirectory(t *testing.T) {
+	s := newScene(t)
+	s.mkdir("above/root")
+	root, err := OpenRoot(s.abs("above/root"))
+	s.must(err)
+	defer root.Close()
+	s.must(os.Chmod(s.abs("above"), 0o600))
+	defer os.Chmod(s.abs("above"), 0o755)
+	if os.Geteuid() == 0 {
+		// Of this thread alone, which ends with the test (setfsuid(2)).
+		runtime.LockOSThread()
+		s.must(unix.Setfsuid(65534))
+	}
+	moved, err := root.Moved()
+	if os.Geteuid() == 0 {
+		s.must(unix.Setfsuid(0))
+	}
+	if moved || !errors.Is(err, unix.EACCES) {
+		t.Errorf("moved %v, %v", moved, err)
+	}
+}
+
 func TestMounts(t *testing.T) {
 	if !inNamespaces(t) {
 		return

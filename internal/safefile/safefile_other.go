@@ -54,8 +54,9 @@ func OpenSystem() (*Root, error) { return nil, errSystem }
 func (*Root) Close() error                              { return errSystem }
 func (*Root) Path() string                              { return "" }
 func (*Root) Inode() Inode                              { return Inode{} }
-func (*Root) Moved() bool                               { return true }
+func (*Root) Moved() (bool, error)                      { return false, errSystem }
 func (*Root) Dir(string) (*Dir, error)                  { return nil, errSystem }
+func (*Root) DirToRead(string) (*Dir, error)            { return nil, errSystem }
 func (*Root) Reopen(string) (*File, Info, error)        { return nil, Info{}, errSystem }
 func (*Root) MountedOver(string) bool                   { return false }
 func (*Root) Mounts() []string                          { return nil }

@@ -360,26 +360,82 @@ func TestRootMoved(t *testing.T) {
 	root, err := OpenRoot(s.abs("root"))
 	s.must(err)
 	defer root.Close()
-	if root.Moved() {
-		t.Error("moved at once")
+	moved := func(want bool, what string) {
+		t.Helper()
+		if got, err := root.Moved(); got != want || err != nil {
+			t.Errorf("%s: moved %v, %v", what, got, err)
+		}
 	}
+	moved(false, "at once")
 	s.must(os.Rename(s.abs("root"), s.abs("away")))
-	if !root.Moved() {
-		t.Error("a missing root was not noticed")
-	}
+	moved(true, "a missing root")
 	s.mkdir("root")
-	if !root.Moved() {
-		t.Error("another root was not noticed")
-	}
+	moved(true, "another root")
 	s.must(os.Remove(s.abs("root")))
 	s.must(os.Symlink("away", s.abs("root")))
-	if !root.Moved() {
-		t.Error("a symlink to the root was taken for it")
-	}
+	moved(true, "a symlink to the root")
 	s.must(os.Remove(s.abs("root")))
 	s.must(os.Rename(s.abs("away"), s.abs("root")))
-	if root.Moved() {
-		t.Error("the root is back")
+	moved(false, "the root is back")
+}
+
+// A look that failed says nothing: not that the root moved, and not that it did
+// not.
+func TestRootMovedUnknown(t *testing.T) {
+	s := newScene(t)
+	s.mkdir("root")
+	root, err := OpenRoot(s.abs("root"))
+	s.must(err)
+	defer root.Close()
+	dir, err := root.Dir("")
+	s.must(err)
+	defer dir.Close()
+	feed := starve(t)
+	moved, err := root.Moved()
+	same := dir.SameDir()
+	feed()
+	if moved || !errors.Is(err, unix.EMFILE) || !Unseen(err) {
+		t.Errorf("without a descriptor: moved %v, %v", moved, err)
+	}
+	if !same {
+		t.Error("without a descriptor a directory is taken for another one")
+	}
+	if moved, err := root.Moved(); moved || err != nil {
+		t.Errorf("moved %v, %v", moved, err)
+	}
+}
+
+// starve takes the right to open anything from the test, until feed is called.
+func starve(t *testing.T) (feed func()) {
+	t.Helper()
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
+		t.Fatal(err)
+	}
+	feed = func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: own.Max}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(feed)
+	return feed
+}
+
+func TestUnseen(t *testing.T) {
+	for _, err := range []error{
+		nil, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EACCES, unix.EPERM, ErrMounted, ErrBusy,
+	} {
+		if Unseen(&os.PathError{Err: err}) && err != nil || err == nil && Unseen(nil) {
+			t.Errorf("%v says nothing", err)
+		}
+	}
+	for _, err := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EIO, unix.EAGAIN, unix.ESTALE} {
+		if !Unseen(&os.PathError{Err: err}) {
+			t.Errorf("%v says something", err)
+		}
 	}
 }
 
