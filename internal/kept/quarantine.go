@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 
 	"cage/internal/safefile"
@@ -89,21 +90,39 @@ func openOrMake(parent *safefile.Dir, name string) (*safefile.Dir, error) {
 	return parent.Dir(name)
 }
 
-// lies opens the quarantine if a version still lies there by its name.
-func (k *Keeper) lies(v *Version) (dir *safefile.Dir, ok bool) {
+// lies opens the quarantine if a version still lies there by its name; nil says
+// that it does not, and an error that nobody can tell. Of a version that could
+// not be seen when it came this says what it is.
+func (k *Keeper) lies(v *Version) (*safefile.Dir, error) {
 	if v.Quarantined == "" {
-		return nil, false
+		return nil, nil
 	}
 	dir, err := k.Dir()
 	if err != nil {
-		return nil, false
+		return nil, unlessLost(err)
 	}
 	info, err := dir.Stat(v.Quarantined)
+	if err == nil && v.Info.Kind == safefile.None {
+		v.Info = info
+	}
 	if err != nil || info.Inode != v.Info.Inode {
 		dir.Close()
-		return nil, false
+		return nil, unlessLost(err)
 	}
-	return dir, true
+	return dir, nil
+}
+
+// unlessLost drops an error that says that nothing lies in the quarantine.
+func unlessLost(err error) error {
+	if errors.Is(err, errNoQuarantine) || errors.Is(err, errForeign) {
+		return nil
+	}
+	return safefile.UnlessAbsent(err)
+}
+
+// placeOf returns where a version lies in the quarantine.
+func (k *Keeper) placeOf(v *Version) string {
+	return path.Join(k.GitDir.Path(), QuarantineName, k.Session, v.Quarantined)
 }
 
 // removeQuarantine removes the session's folder and the one above it, as far

@@ -37,14 +37,22 @@ func (k *Keeper) seal(v *Version, last bool) (Sealed, bool) {
 		}
 		return s, true
 	}
-	dir, lies := k.lies(v)
-	if lies {
+	dir, unknown := k.lies(v)
+	lies := dir != nil
+	if s.Info, s.size = v.Info, v.Info.Size; lies {
 		defer dir.Close()
 		s.Place = dir.Abs(v.Quarantined)
+	}
+	if unknown != nil && v.File == nil {
+		s.Place, s.Err = k.placeOf(v), unknown
+		return s, last || !safefile.Exhausted(unknown)
 	}
 	switch {
 	case v.Info.Kind == safefile.Regular:
 		sealed := k.sealFile(v, dir, &s, last)
+		if unknown != nil && s.Err != nil {
+			s.Place = k.placeOf(v)
+		}
 		return s, sealed
 	case !lies:
 		s.Err = errTakenAway
@@ -76,12 +84,12 @@ func (k *Keeper) identify(v *Version) []byte {
 	if v.Content != nil || k.Identify == nil {
 		return k.identity(v.Content)
 	}
-	dir, lies := k.lies(v)
-	if lies {
+	dir, _ := k.lies(v) // what is not seen now has no identity
+	if dir != nil {
 		defer dir.Close()
 	}
 	switch {
-	case v.Info.Kind == safefile.Symlink && lies:
+	case v.Info.Kind == safefile.Symlink && dir != nil:
 		if target, err := dir.Readlink(v.Quarantined); err == nil {
 			return k.identity([]byte(target))
 		}
@@ -109,7 +117,7 @@ func (k *Keeper) identity(content []byte) []byte {
 // where it cannot be copied, and where somebody writes it to the end.
 func (k *Keeper) sealFile(v *Version, dir *safefile.Dir, s *Sealed, last bool) bool {
 	if err := v.open(dir); err != nil {
-		if errors.Is(err, safefile.ErrBusy) && !last {
+		if (errors.Is(err, safefile.ErrBusy) || safefile.Exhausted(err)) && !last {
 			return false
 		}
 		s.Err = err
