@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -100,10 +101,7 @@ func (w way) reset(dir *safefile.Dir, p rules.Path) error {
 	if !ok {
 		return &fs.PathError{Op: "enter", Path: p.Rel, Err: fs.ErrPermission}
 	}
-	err := dir.Own(known.Perm, known.UID, known.GID)
-	if errors.Is(err, fs.ErrPermission) {
-		err = dir.Chmod(known.Perm)
-	}
+	_, err := dir.Own(known.Perm, known.UID, known.GID)
 	if err == nil && !slices.Contains(w.result.Reset, p) {
 		w.result.Reset = append(w.result.Reset, p)
 	}
@@ -150,10 +148,8 @@ func (r *Restorer) Reset(p rules.Path) Result {
 	}
 	defer dir.Close()
 	if known, ok := r.manifest.Directory(p); ok {
-		result.Err = dir.Own(known.Perm, known.UID, known.GID)
-		if errors.Is(result.Err, fs.ErrPermission) {
-			_ = dir.Chmod(known.Perm) // the owner alone then fails
-		}
+		unowned, err := dir.Own(known.Perm, known.UID, known.GID)
+		result.Err = cmp.Or(err, unowned)
 	}
 	return result
 }

@@ -17,8 +17,9 @@ import (
 // away again.
 var ErrLeft = errors.New("what was made is left there")
 
-// Mkdir makes a directory with exactly the given permission bits and owner. An
-// owner that may not be set is left.
+// Mkdir makes a directory with the given permission bits and owner. An owner
+// that may not be set is left, and so is the mode, which then keeps everybody
+// out but the owner.
 func (d *Dir) Mkdir(name string, perm, uid, gid uint32) error {
 	made, err := d.MakeDir(name, perm, uid, gid)
 	if err == nil {
@@ -28,27 +29,21 @@ func (d *Dir) Mkdir(name string, perm, uid, gid uint32) error {
 }
 
 // MakeDir makes a directory as Mkdir does, and opens it. One that cannot be
-// opened or given its mode is removed again; the error is ErrLeft where that
-// fails too.
+// opened is removed again; the error is ErrLeft where that fails too.
 func (d *Dir) MakeDir(name string, perm, uid, gid uint32) (*Dir, error) {
 	if err := unix.Mkdirat(d.fd, name, 0o700); err != nil {
 		return nil, d.fail("mkdir", name, err)
 	}
 	made, err := d.Dir(name)
-	if err == nil {
-		err = made.Own(perm, uid, gid)
-		if errors.Is(err, unix.EPERM) {
-			err = made.Chmod(perm)
+	if err != nil {
+		if left := d.RemoveDir(name); left != nil && !Missing(left) {
+			err = fmt.Errorf("%w (%w)", err, ErrLeft)
 		}
-		if err == nil {
-			return made, nil
-		}
-		made.Close()
+		return nil, err
 	}
-	if left := d.RemoveDir(name); left != nil && !Missing(left) {
-		err = fmt.Errorf("%w (%w)", err, ErrLeft)
-	}
-	return nil, err
+	// A stricter directory can hold what belongs in it, none cannot.
+	_, _ = made.Own(perm, uid, gid)
+	return made, nil
 }
 
 // Again opens the same directory once more, wherever it is now.
@@ -61,18 +56,17 @@ func (d *Dir) Again() (*Dir, error) {
 }
 
 // Own sets owner and permission bits of the directory itself, as far as they
-// differ.
-func (d *Dir) Own(perm, uid, gid uint32) error {
+// differ. Why the owner could not be set is returned for itself: the bits are
+// set all the same.
+func (d *Dir) Own(perm, uid, gid uint32) (unowned, err error) {
 	now, err := d.Info()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if now.UID != uid || now.GID != gid {
-		if err := chownDir(d.fd, uid, gid); err != nil {
-			return d.fail("chown", "", err)
-		}
+		unowned = d.fail("chown", "", chownDir(d.fd, uid, gid))
 	}
-	return d.Chmod(perm)
+	return unowned, d.Chmod(perm)
 }
 
 // Chmod sets the permission bits of the directory itself.

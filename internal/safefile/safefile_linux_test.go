@@ -606,3 +606,52 @@ func TestDressOfSomebodyElses(t *testing.T) {
 		t.Errorf("unset are %v, %v", unset, err)
 	}
 }
+
+// Promise: a directory is made also where the system refuses to set its owner
+// for another reason than that it is not allowed, and gets its mode even so.
+func TestMkdirOfAGroupThatIsNotMapped(t *testing.T) {
+	if !inNamespaces(t) {
+		return
+	}
+	s := newScene(t)
+	dir := s.mkdir("dir")
+	const unmapped = 65534 // as which every other group shows
+	s.must(dir.Mkdir("made", 0o750, 0, unmapped))
+	made := s.dir("dir/made")
+	if info, err := made.Info(); err != nil || info.Perm != 0o750 {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if unowned, err := made.Own(0o710, 0, unmapped); !errors.Is(unowned, unix.EINVAL) || err != nil {
+		t.Errorf("the owner is set: %v, %v", unowned, err)
+	}
+	if info, err := made.Info(); err != nil || info.Perm != 0o710 {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// Promise: a directory is made also where neither its owner nor its mode can be
+// set, for its owner alone.
+func TestMkdirWithoutModes(t *testing.T) {
+	if !injected(t, "fchownat:error=ENOSYS", "fchmodat:error=EOPNOTSUPP") {
+		return
+	}
+	s := newScene(t)
+	dir := s.mkdir("dir")
+	s.must(dir.Mkdir("made", 0o750, 4711, 4711))
+	if info, err := s.dir("dir/made").Info(); err != nil || info.Perm != 0o700 {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// Promise: a directory that was made and cannot be opened is removed again.
+func TestMkdirWithoutDescriptors(t *testing.T) {
+	s := newScene(t)
+	dir := s.mkdir("dir")
+	feed := starve(t)
+	err := dir.Mkdir("made", 0o750, 0, 0)
+	feed()
+	if !errors.Is(err, unix.EMFILE) {
+		t.Errorf("it is made: %v", err)
+	}
+	s.empty("dir")
+}

@@ -74,7 +74,7 @@ func (*Dir) Reopen(string) (*File, Info, error)         { return nil, Info{}, er
 func (*Dir) OpenWrite(string) (*File, Info, error)      { return nil, Info{}, errSystem }
 func (*Dir) Mkdir(string, uint32, uint32, uint32) error { return errSystem }
 func (*Dir) Chmod(uint32) error                         { return errSystem }
-func (*Dir) Own(uint32, uint32, uint32) error           { return errSystem }
+func (*Dir) Own(uint32, uint32, uint32) (_, err error)  { return nil, errSystem }
 func (*Dir) Remove(string) error                        { return errSystem }
 func (*Dir) RemoveDir(string) error                     { return errSystem }
 func (*Dir) SameDir() bool                              { return false }
