@@ -386,6 +386,9 @@ func (j *Journal) Remove() error {
 }
 
 func (j *Journal) remove() error {
+	if err := j.held.MakePrivate(); err != nil {
+		return err
+	}
 	if j.held.Stands() {
 		if err := j.retake(); err != nil {
 			return err

@@ -447,6 +447,10 @@ func TestMended(t *testing.T) {
 		"a life of its own":   func(s *scene) { s.must(os.WriteFile(filepath.Join(s.folder(), "life-9.json"), nil, 0o600)) },
 		"an older life":       func(s *scene) { s.must(os.Chmod(filepath.Join(s.folder(), "life-1.json"), 0o644)) },
 	}
+	if os.Geteuid() != 0 { // who may enter what is closed
+		tests["a closed folder"] = func(s *scene) { s.must(os.Chmod(s.folder(), 0)) }
+		tests["a folder without x"] = func(s *scene) { s.must(os.Chmod(s.folder(), 0o600)) }
+	}
 	for name, spoil := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)

@@ -262,8 +262,7 @@ func (j *Journal) retake() error {
 
 // makeFit takes from the folder what would have it refused as nobody's.
 func (j *Journal) makeFit() error {
-	const ownerOnly = 0o700
-	if err := j.dir.Chmod(".", ownerOnly); err != nil {
+	if err := j.held.MakePrivate(); err != nil {
 		return err
 	}
 	info, err := j.dir.Lstat(lockName)

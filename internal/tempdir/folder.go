@@ -23,6 +23,10 @@ type Folder struct {
 	dir  *os.Root
 	// above is nil where that directory cannot be read.
 	above *os.Root
+	// self and selfAbove are the same directories as files. A file serves also
+	// where somebody has closed the directory, in which an os.Root finds not even
+	// ".", and where a filter refuses the new fchmodat2(2), as which it chmods.
+	self, selfAbove *os.File
 }
 
 // Hold holds a directory that stands at a path. A link is none.
@@ -35,15 +39,29 @@ func Hold(path string) (*Folder, error) {
 	if !info.IsDir() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
 	}
-	if f.dir, err = os.OpenRoot(path); err != nil {
+	if f.dir, f.self, err = openTwice(path); err != nil {
 		return nil, err
 	}
+	f.above, f.selfAbove, _ = openTwice(filepath.Dir(path)) // its own path serves as well then
 	if !f.is(info) {
 		f.Close()
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.ENOENT} // it was another one
 	}
-	f.above, _ = os.OpenRoot(filepath.Dir(path)) // its own path serves as well then
 	return f, nil
+}
+
+// openTwice opens a directory as a root and as a file.
+func openTwice(path string) (*os.Root, *os.File, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := root.Open(".")
+	if err != nil {
+		root.Close()
+		return nil, nil, err
+	}
+	return root, file, nil
 }
 
 // Dir is the directory, open.
@@ -53,13 +71,26 @@ func (f *Folder) Dir() *os.Root { return f.dir }
 func (f *Folder) Close() error {
 	if f.above != nil {
 		f.above.Close()
+		f.selfAbove.Close()
 	}
+	f.self.Close()
 	return f.dir.Close()
+}
+
+// MakePrivate lets nobody but the owner into the directory, whatever somebody
+// made of its mode.
+func (f *Folder) MakePrivate() error {
+	const ownerOnly = 0o700
+	info, err := f.self.Stat()
+	if err != nil || info.Mode().Perm() == ownerOnly {
+		return err
+	}
+	return f.self.Chmod(ownerOnly)
 }
 
 // is reports whether that is the directory.
 func (f *Folder) is(info fs.FileInfo) bool {
-	own, err := f.dir.Stat(".")
+	own, err := f.self.Stat()
 	return err == nil && os.SameFile(info, own)
 }
 
@@ -76,13 +107,16 @@ func (f *Folder) Moved() bool {
 		return false
 	}
 	there, errThere := os.Stat(filepath.Dir(f.path))
-	own, errOwn := f.above.Stat(".")
+	own, errOwn := f.selfAbove.Stat()
 	return errThere != nil || errOwn != nil || !os.SameFile(there, own)
 }
 
 // Empty removes what the cage made in the directory, which are the files with
 // names that made says. It returns the names of whatever else lies there.
 func (f *Folder) Empty(made func(name string) bool) (others []string, err error) {
+	if err := f.MakePrivate(); err != nil {
+		return nil, err
+	}
 	names, err := f.names()
 	if err != nil {
 		return nil, err

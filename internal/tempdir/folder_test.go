@@ -139,3 +139,16 @@ func TestRemoveNoReplacement(t *testing.T) {
 	must(t, d.Remove())
 	gone(t, d.Path())
 }
+
+// Promise: a folder that somebody closed is known, and removed.
+func TestClosedFolder(t *testing.T) {
+	for _, mode := range []os.FileMode{0, 0o600} {
+		f, path, _ := beginFolder(t)
+		must(t, os.Chmod(path, mode))
+		if !f.Stands() {
+			t.Errorf("one of mode %o does not stand", mode)
+		}
+		must(t, f.Clear(made))
+		gone(t, path)
+	}
+}

@@ -25,14 +25,24 @@ func must(t *testing.T, err error) {
 func begin(t *testing.T) (d *Dir, parent, outside string) {
 	t.Helper()
 	parent = t.TempDir()
+	t.Cleanup(func() { openAll(parent) })
 	outside = filepath.Join(parent, "outside")
 	must(t, os.MkdirAll(filepath.Join(outside, "inner"), 0o755))
 	must(t, os.WriteFile(filepath.Join(outside, "inner", "file"), []byte("whole"), 0o444))
 	must(t, os.Chmod(filepath.Join(outside, "inner"), 0o555))
-	t.Cleanup(func() { os.Chmod(filepath.Join(outside, "inner"), 0o755) })
 	d, err := Make(parent, id)
 	must(t, err)
 	return d, parent, outside
+}
+
+// openAll lets the test remove what lies below a directory, wherever it was moved.
+func openAll(dir string) {
+	filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() {
+			os.Chmod(path, 0o755)
+		}
+		return nil
+	})
 }
 
 func untouched(t *testing.T, outside string) {
