@@ -26,15 +26,13 @@ func TestStraysOfAStoppedKeeper(t *testing.T) {
 	pid := spawn(t, "/bin/sh", "-c", script, "sh", dir, KeeperName, mark)
 	waitFor(t, pid)
 	var strays []Process
-	eventually(t, "both are found", func() bool {
+	keeper := -1
+	eventually(t, "both are found, and the keeper is stopped", func() bool {
 		var doubtful []Process
 		strays, doubtful, err = Strays(nil, mark, self.Start)
-		return err == nil && len(doubtful) == 0 && len(strays) == 2
+		keeper = slices.IndexFunc(strays, func(p Process) bool { return p.ID.MayBeStopped() })
+		return err == nil && len(doubtful) == 0 && len(strays) == 2 && keeper >= 0
 	})
-	keeper := slices.IndexFunc(strays, func(p Process) bool { return p.ID.MayBeStopped() })
-	if keeper < 0 {
-		t.Fatalf("the keeper is none of %v", strays)
-	}
 	if run := strays[1-keeper]; run.Parent != strays[keeper].PID {
 		t.Errorf("the others are %v", run)
 	}
