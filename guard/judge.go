@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -264,7 +265,10 @@ func (g *Guard) present(p rules.Path) (bool, error) {
 		return hides(err)
 	}
 	defer sub.Close()
-	_, err = sub.ReadDir()
+	entries, err := sub.ReadDir()
+	for _, entry := range entries {
+		err = cmp.Or(err, entry.Err)
+	}
 	return hides(err)
 }
 

@@ -3,6 +3,8 @@ package snapshot
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,5 +58,40 @@ func TestGoneBeforeItIsRead(t *testing.T) {
 	}
 	if n := b.manifest.Len(); n != 0 {
 		t.Errorf("%d paths that are gone are in the baseline", n)
+	}
+}
+
+// Promise: an entry that no look tells anything of hides none of the others, and
+// is itself what the walk did not see, unless nothing is looked for there.
+func TestEntryThatCannotBeLookedAt(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout := rules.Layout{Root: dir}
+	plan, err := rules.New(rules.Inputs{Layout: layout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan = plan.Sparing([]rules.Path{{Rel: "spared"}})
+	trees, err := OpenTrees(layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trees.Close()
+	var found, unseen []string
+	w := walker{trees: trees, plan: plan, Visitor: Visitor{
+		Found:  func(p rules.Path, _ safefile.Kind, _ rules.Verdict) { found = append(found, p.Rel) },
+		Unseen: func(p rules.Path, _ error) { unseen = append(unseen, p.Rel) },
+	}}
+	w.meet(rules.Path{}, nil, 0, []safefile.DirEntry{
+		{Name: "share", Err: syscall.EIO}, {Name: "spared", Err: syscall.ESTALE}, {Name: ".env.old", Err: syscall.EIO},
+		{Name: "mounted"}, {Name: ".env", Kind: safefile.Regular}, {Name: ".github", Err: syscall.ETIMEDOUT},
+	})
+	if want := []string{".env.old", ".env"}; !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
+	}
+	if want := []string{"share", ".github"}; !slices.Equal(unseen, want) {
+		t.Errorf("not seen %q, want %q", unseen, want)
 	}
 }

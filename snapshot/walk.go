@@ -17,7 +17,8 @@ type Visitor struct {
 	// forbids it, or a mount was put over it.
 	Denied func(dir rules.Path, err error)
 	// Unseen is called for a directory of which the walk learnt nothing, or not
-	// everything: the look failed for a reason that is none of the directory's.
+	// everything: the look failed for a reason that is none of the directory's. So
+	// it is for what may be a directory.
 	Unseen func(dir rules.Path, err error)
 }
 
@@ -77,6 +78,11 @@ func (w *walker) visit(dir rules.Path, open *safefile.Dir, level int) (deeper []
 	if err != nil {
 		w.deny(dir, err)
 	}
+	return w.meet(dir, open, level, entries)
+}
+
+// meet goes through the entries of a directory.
+func (w *walker) meet(dir rules.Path, open *safefile.Dir, level int, entries []safefile.DirEntry) (deeper []rules.Path) {
 	for _, entry := range entries {
 		p := dir.Join(entry.Name)
 		if entry.Kind == safefile.Directory {
@@ -89,8 +95,12 @@ func (w *walker) visit(dir rules.Path, open *safefile.Dir, level int) (deeper []
 		if entry.Kind == safefile.Symlink {
 			classify = w.plan.ClassifyRecorded // it may lead to what a rule names by its path
 		}
-		if verdict, ok := classify(p); ok && w.Found != nil {
+		verdict, ok := classify(p)
+		if ok && w.Found != nil {
 			w.Found(p, entry.Kind, verdict)
+		}
+		if entry.Err != nil && w.plan.Enter(p) && (!ok || w.plan.Covers(p)) {
+			w.deny(p, entry.Err) // it may be a directory
 		}
 	}
 	return deeper

@@ -3,6 +3,8 @@
 package safefile
 
 import (
+	"cmp"
+	"errors"
 	"os"
 	"path"
 	"slices"
@@ -79,6 +81,29 @@ func (d *Dir) Readlink(name string) (string, error) {
 type DirEntry struct {
 	Name string
 	Kind Kind
+	// Err is why a look that was needed for the kind said nothing.
+	Err error
+}
+
+// listing is what was read of a directory.
+type listing struct {
+	entries []DirEntry
+	// hidden is the first error that says that entries cannot be seen.
+	hidden error
+}
+
+// look adds an entry whose kind the directory did not tell.
+func (l *listing) look(d *Dir, name string) {
+	info, err := d.Stat(name)
+	switch {
+	case Absent(err):
+	case err == nil, errors.Is(err, ErrMounted):
+		l.entries = append(l.entries, DirEntry{Name: name, Kind: info.Kind})
+	case Hidden(err):
+		l.hidden = cmp.Or(l.hidden, err)
+	default:
+		l.entries = append(l.entries, DirEntry{Name: name, Err: err})
+	}
 }
 
 // File is an open regular file.

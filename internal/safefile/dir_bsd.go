@@ -3,7 +3,6 @@
 package safefile
 
 import (
-	"errors"
 	"os"
 	"path"
 	"time"
@@ -44,7 +43,7 @@ func (d *Dir) DirToRead(name string) (*Dir, error) { return d.Dir(name) }
 func (r *Root) DirToRead(rel string) (*Dir, error) { return r.Dir(rel) }
 
 // ReadDir returns the entries of the directory in the order of the file
-// system.
+// system. With an error they are those that could be seen.
 func (d *Dir) ReadDir() ([]DirEntry, error) {
 	fd, err := openAt(d.fd, ".", directoryFlags)
 	if err != nil {
@@ -53,18 +52,14 @@ func (d *Dir) ReadDir() ([]DirEntry, error) {
 	f := os.NewFile(uintptr(fd), path.Join(d.root.path, d.rel))
 	defer f.Close()
 	names, err := f.Readdirnames(-1)
-	entries := make([]DirEntry, 0, len(names))
+	list := listing{entries: make([]DirEntry, 0, len(names))}
 	for _, name := range names {
-		info, err := d.Stat(name)
-		if Absent(err) {
-			continue
-		}
-		if err != nil && !errors.Is(err, ErrMounted) {
-			return entries, err
-		}
-		entries = append(entries, DirEntry{Name: name, Kind: info.Kind})
+		list.look(d, name)
 	}
-	return entries, d.fail("read directory", "", err)
+	if err != nil {
+		return list.entries, d.fail("read directory", "", err)
+	}
+	return list.entries, list.hidden
 }
 
 // BeingWritten reports false: no kernel here tells whether somebody has a file

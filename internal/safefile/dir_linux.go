@@ -2,7 +2,6 @@ package safefile
 
 import (
 	"encoding/binary"
-	"errors"
 	"runtime"
 	"strings"
 	"time"
@@ -89,7 +88,7 @@ func (r *Root) DirToRead(rel string) (*Dir, error) {
 }
 
 // ReadDir returns the entries of the directory in the order of the file
-// system.
+// system. With an error they are those that could be seen.
 func (d *Dir) ReadDir() ([]DirEntry, error) {
 	if d.listed {
 		d.listed = false
@@ -104,7 +103,7 @@ func (d *Dir) ReadDir() ([]DirEntry, error) {
 }
 
 func (d *Dir) readDir(fd int) ([]DirEntry, error) {
-	var entries []DirEntry
+	var list listing
 	buf := make([]byte, 8<<10)
 	for {
 		n, err := unix.Getdents(fd, buf)
@@ -112,19 +111,17 @@ func (d *Dir) readDir(fd int) ([]DirEntry, error) {
 			continue
 		}
 		if err != nil {
-			return entries, d.fail("read directory", "", err)
+			return list.entries, d.fail("read directory", "", err)
 		}
 		if n == 0 {
-			return entries, nil
+			return list.entries, list.hidden
 		}
-		if entries, err = d.appendEntries(entries, buf[:n]); err != nil {
-			return entries, err
-		}
+		list.decode(d, buf[:n])
 	}
 }
 
-// appendEntries decodes linux_dirent64 records (getdents64(2)).
-func (d *Dir) appendEntries(entries []DirEntry, buf []byte) ([]DirEntry, error) {
+// decode adds what linux_dirent64 records say (getdents64(2)).
+func (l *listing) decode(d *Dir, buf []byte) {
 	const nameAt = 19
 	for len(buf) > nameAt {
 		length := binary.NativeEndian.Uint16(buf[16:18])
@@ -137,19 +134,12 @@ func (d *Dir) appendEntries(entries []DirEntry, buf []byte) ([]DirEntry, error) 
 		if name == "." || name == ".." {
 			continue
 		}
-		if !known {
-			info, err := d.Stat(name)
-			if Absent(err) {
-				continue
-			}
-			if err != nil && !errors.Is(err, ErrMounted) {
-				return entries, err
-			}
-			kind = info.Kind
+		if known {
+			l.entries = append(l.entries, DirEntry{Name: name, Kind: kind})
+		} else {
+			l.look(d, name)
 		}
-		entries = append(entries, DirEntry{Name: name, Kind: kind})
 	}
-	return entries, nil
 }
 
 func direntKind(t byte) (kind Kind, known bool) {

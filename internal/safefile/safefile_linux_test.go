@@ -2,6 +2,7 @@ package safefile
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -654,4 +655,45 @@ func TestMkdirWithoutDescriptors(t *testing.T) {
 		t.Errorf("it is made: %v", err)
 	}
 	s.empty("dir")
+}
+
+// Promise: an entry that cannot be looked at hides none of the others, where the
+// file system tells no kinds. It is named itself, and what has gone is not.
+func TestEntriesOfNoKind(t *testing.T) {
+	s := newScene(t)
+	s.write("dir/first", "1")
+	s.write("dir/last/file", "2")
+	var records []byte
+	tooLong := strings.Repeat("n", 256) // as no file system has it: ENAMETOOLONG
+	for _, name := range []string{".", "first", tooLong, "gone", "last"} {
+		record := make([]byte, 19, 19+len(name)+1)
+		record = append(append(record, name...), 0)
+		binary.NativeEndian.PutUint16(record[16:], uint16(len(record)))
+		record[18] = unix.DT_UNKNOWN
+		records = append(records, record...)
+	}
+	var list listing
+	list.decode(s.dir("dir"), records)
+	if list.hidden != nil || len(list.entries) != 3 {
+		t.Fatalf("%+v", list)
+	}
+	if first, last := list.entries[0], list.entries[2]; first != (DirEntry{Name: "first", Kind: Regular}) || last != (DirEntry{Name: "last", Kind: Directory}) {
+		t.Errorf("%+v, %+v", first, last)
+	}
+	if blind := list.entries[1]; blind.Name != tooLong || blind.Kind != None || !errors.Is(blind.Err, unix.ENAMETOOLONG) {
+		t.Errorf("%+v", blind)
+	}
+}
+
+// Promise: where no entry can be looked at because the directory cannot be
+// searched, that is the error of the directory.
+func TestEntriesThatAreHidden(t *testing.T) {
+	if !injected(t, "openat2:error=EACCES") {
+		return
+	}
+	var list listing
+	list.look(&Dir{fd: unix.AT_FDCWD, root: &Root{}}, "file")
+	if !Hidden(list.hidden) || len(list.entries) > 0 {
+		t.Errorf("%+v", list)
+	}
 }

@@ -25,6 +25,7 @@ type File struct{}
 type DirEntry struct {
 	Name string
 	Kind Kind
+	Err  error
 }
 
 // Staged stands for a new entry.

@@ -85,19 +85,18 @@ type hit struct {
 
 func (s *scan) walk(dir rules.Path, open *safefile.Dir) error {
 	entries, err := open.ReadDir()
-	if err != nil {
-		return err
-	}
 	for _, entry := range entries {
 		p := dir.Join(entry.Name)
-		switch entry.Kind {
-		case safefile.Directory:
+		switch {
+		case entry.Err != nil:
+			s.unread = append(s.unread, p.Rel)
+		case entry.Kind == safefile.Directory:
 			s.descend(p, open)
-		case safefile.Regular, safefile.Symlink:
+		case entry.Kind == safefile.Regular, entry.Kind == safefile.Symlink:
 			s.note(p, false)
 		}
 	}
-	return nil
+	return err
 }
 
 // descend goes into a subdirectory, unless it is proposed as a whole.
