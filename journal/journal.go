@@ -117,6 +117,7 @@ type Journal struct {
 	amendments map[rules.Path]*snapshot.Entry
 	processes  []proc.ID
 	leaves     bool
+	ended      bool
 	// found are the places of what somebody had put where only the journal
 	// belongs.
 	found []string

@@ -68,7 +68,7 @@ func (j *Journal) read() (*Interrupted, error) {
 	}
 	left.life, left.generation = life, generation
 	left.LastSign, left.Recovering = life.LastSign, life.Recovering
-	left.Leaves = life.Leaves
+	left.Leaves, left.Ended = life.Leaves, life.Ended
 	for _, p := range life.Processes {
 		left.Processes = append(left.Processes, p.id())
 	}
@@ -327,7 +327,10 @@ type Interrupted struct {
 	// Leaves says that the session's run has ended and nobody is to end what is
 	// left of it.
 	Leaves bool
-	Store  *snapshot.Store
+	// Ended says that the session ended in order, at the last sign, and left the
+	// journal for what it holds.
+	Ended bool
+	Store *snapshot.Store
 
 	folder      string
 	anchors     map[string]uint64

@@ -51,7 +51,9 @@ type lifeRecord struct {
 	LastSign  time.Time       `json:"last_sign"`
 	Processes []processRecord `json:"processes"`
 	// Leaves says that they are not to be ended.
-	Leaves  bool        `json:"leaves"`
+	Leaves bool `json:"leaves"`
+	// Ended says that the session is over, at the last sign.
+	Ended   bool        `json:"ended"`
 	Amended []amendment `json:"amended"`
 	// Recovering is when a recovery last began to put files back.
 	Recovering time.Time `json:"recovering"`

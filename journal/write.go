@@ -190,6 +190,20 @@ func (j *Journal) Leave() error {
 	return nil
 }
 
+// End notes that the session has ended and leaves its journal. The life record
+// before the newest makes room for that on a full disk.
+func (j *Journal) End() error {
+	j.ended = true
+	err := removePair(j.dir, lifeName(j.generation-1))
+	if err == nil {
+		err = j.writeGeneration(time.Now(), cached)
+	}
+	if err != nil {
+		return fmt.Errorf("note the end in the journal: %w", err)
+	}
+	return nil
+}
+
 // Amend notes an entry whose baseline changed while the session runs.
 func (j *Journal) Amend(e *snapshot.Entry) error {
 	j.amendments[e.Path] = e
@@ -420,7 +434,7 @@ func (j *Journal) BeginRecovery(left *Interrupted) error {
 
 // life is what changes while the session runs, as of now.
 func (j *Journal) life(now time.Time) lifeRecord {
-	record := lifeRecord{LastSign: now, Processes: make([]processRecord, 0, len(j.processes)), Leaves: j.leaves}
+	record := lifeRecord{LastSign: now, Processes: make([]processRecord, 0, len(j.processes)), Leaves: j.leaves, Ended: j.ended}
 	for _, id := range j.processes {
 		record.Processes = append(record.Processes, newProcessRecord(id))
 	}

@@ -87,6 +87,9 @@ func (s *session) holdOriginals() *report.JournalKept {
 		s.tell("what files held at the start that are not back is lost: " + err.Error())
 		return nil
 	}
+	if err := s.journal.End(); err != nil {
+		s.log.WatchError(err) // what is changed in the next minutes passes for the session's doing
+	}
 	s.holdsOriginals = true
 	s.refreshNote()
 	return &report.JournalKept{Name: report.NameOf(s.journal.Folder()), Files: s.unpreserved}

@@ -42,12 +42,13 @@ func (r *recovery) worked(rows []guard.Row) []rules.Path {
 }
 
 // later reports whether a path, or a directory around it, changed after the
-// session. The directories a recovery that was interrupted changed too, by what
+// session. After one that ended in order a file has no time to do so; that one is
+// gone from a directory says less, since room was made there. The directories a recovery that was interrupted changed too, by what
 // it put back beside the path.
 func (r *recovery) later(p rules.Path) bool {
 	limit := r.left.LastSign.Add(recoveryWindow)
 	own, exists := changed(r.session.layout.Abs(p))
-	if exists && own.After(limit) {
+	if exists && (own.After(limit) || r.left.Ended && own.After(r.left.LastSign)) {
 		return true
 	}
 	if again := r.left.Recovering.Add(recoveryWindow); again.After(limit) {
