@@ -168,8 +168,11 @@ func (s *session) live() bool { return !s.NoWatch && !s.ReportOnly }
 
 // plans reads the rule sources into a draft of the plan.
 func (s *session) plans(ctx context.Context) error {
-	if err := anchors.OverridesFrom(s.dir, s.layout.Root, s.Overrides); err != nil {
-		return err
+	// It was resolved to find the root; what took it away since refuses nothing.
+	if dir, err := filepath.EvalSymlinks(s.dir); err == nil {
+		if err := anchors.OverridesFrom(dir, s.layout.Root, s.Overrides); err != nil {
+			return err
+		}
 	}
 	in := &s.inputs
 	*in = rules.Inputs{Layout: s.layout, Git: s.git, Overrides: s.Overrides, Exempt: s.exempt, Elsewhere: s.elsewhere}

@@ -9,12 +9,13 @@ import (
 )
 
 // OverridesFrom refuses an override that a caller in dir spelled from there:
-// it counts from the root, where it would let something else through.
+// it counts from the root, where it would let something else through. Both
+// directories are free of links.
 func OverridesFrom(dir, root string, overrides []string) error {
 	for _, word := range overrides {
 		meant := filepath.Join(dir, word)
 		rel, err := filepath.Rel(root, meant)
-		if err != nil || filepath.IsAbs(word) || rel == filepath.Clean(word) || stands(filepath.Join(root, word)) || !stands(meant) {
+		if err != nil || !filepath.IsLocal(rel) || filepath.IsAbs(word) || rel == filepath.Clean(word) || stands(filepath.Join(root, word)) || !stands(meant) {
 			continue
 		}
 		return &rules.Error{
