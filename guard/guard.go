@@ -73,7 +73,8 @@ type Guard struct {
 	rows     map[rules.Path]*Row
 	conceded map[rules.Path]bool
 	pacing   pacing
-	// aside holds what restores set aside beside its path: never a change.
+	// aside holds what restores set aside beside its path. That is no change; what
+	// is put into it or in its place is one.
 	aside map[rules.Path]setAside
 	// owners are the paths whose restores displaced something, by tag.
 	owners map[int]rules.Path

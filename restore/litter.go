@@ -68,6 +68,10 @@ func (r *Restorer) removes(l litter, insist bool) bool {
 	dir := l.dir
 	if dir == nil {
 		found, err := r.trees.Dir(l.at)
+		if safefile.Absent(err) {
+			r.forget(l)
+			return true
+		}
 		if err != nil {
 			return false
 		}
@@ -87,10 +91,15 @@ func (r *Restorer) removes(l litter, insist bool) bool {
 	if err != nil && !safefile.Absent(err) {
 		return false
 	}
+	r.forget(l)
+	return true
+}
+
+// forget notes that litter has gone.
+func (r *Restorer) forget(l litter) {
 	if l.directory {
 		r.disown(l.at.Join(l.name))
 	}
-	return true
 }
 
 // opened runs f in a directory that was known at the baseline, or is one of the

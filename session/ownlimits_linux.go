@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"unsafe"
@@ -72,7 +71,8 @@ func (l ownLimit) putBack(now unix.Rlimit) watch.Lack {
 	if soft := min(l.had.Cur, now.Max); now.Cur < soft {
 		_ = setOwnLimit(l.resource, unix.Rlimit{Cur: soft, Max: now.Max}) // what is lacking is said in any case
 	}
-	return watch.Lack{Reason: fmt.Sprintf("somebody lowered the cage's own hard limit of %s to %d for good", l.name, now.Max)}
+	// Without the number: whoever lowers it again and again would be told of each time.
+	return watch.Lack{Reason: "somebody lowered the cage's own hard limit of " + l.name + " for good"}
 }
 
 // least is what no soft limit of the cage is below. Whoever starts a command

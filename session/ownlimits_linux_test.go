@@ -47,3 +47,19 @@ func TestRoomForAKeeperIsNoAttack(t *testing.T) {
 		t.Errorf("the least is %d", l.least())
 	}
 }
+
+// Promise: a hard limit that is lowered again and again is told once.
+func TestLoweringAHardLimitAgainIsToldOnce(t *testing.T) {
+	// No hard limit can be above that of the system, so putting it back fails.
+	const tooMany = 1 << 40
+	l := ownLimit{resource: unix.RLIMIT_NOFILE, name: "open files", had: unix.Rlimit{Cur: 1, Max: tooMany}}
+	var now unix.Rlimit
+	if err := unix.Getrlimit(l.resource, &now); err != nil {
+		t.Fatal(err)
+	}
+	first := l.putBack(now)
+	now.Max--
+	if again := l.putBack(now); again != first || !strings.Contains(first.Reason, "hard limit of open files") {
+		t.Errorf("told are %q and %q", first.Reason, again.Reason)
+	}
+}

@@ -45,6 +45,7 @@ func hold(folder string) (*tempdir.Folder, error) {
 		if held, err = tempdir.Hold(folder); err == nil {
 			return held, nil
 		}
+		os.Remove(folder) // nothing lies in it yet
 	}
 	return nil, fmt.Errorf("make the push guard's folder: %w", err)
 }
