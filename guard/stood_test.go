@@ -2,6 +2,7 @@ package guard
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -25,12 +26,31 @@ func (r *rig) again(t *testing.T, p rules.Path, content string, mode os.FileMode
 	}
 }
 
+// filesPass returns when the kernel's clock for files, which is behind, has passed
+// a time.
+func filesPass(t *testing.T, at time.Time) {
+	t.Helper()
+	probe := filepath.Join(t.TempDir(), "probe")
+	for {
+		if err := os.WriteFile(probe, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.ModTime().After(at) {
+			return
+		}
+	}
+}
+
 // Promise: a file that is made anew with the same content has time to get its
 // mode, also where the system gives it the number of the old one.
 func TestUndressedSettles(t *testing.T) {
 	r := newRig(t)
 	p := r.protect(t, ".env", baseline)
-	time.Sleep(tick) // the kernel's clock for files goes on
+	filesPass(t, time.Now())
 	for range 20 {
 		r.again(t, p, baseline, 0o600)
 		r.judge(t.Context(), p)
@@ -53,7 +73,7 @@ func TestUndressedSettles(t *testing.T) {
 func TestUndressedIsPutBack(t *testing.T) {
 	r := newRig(t)
 	p := r.protect(t, ".env", baseline)
-	time.Sleep(tick)
+	filesPass(t, time.Now())
 	r.again(t, p, baseline, 0o600)
 	r.judge(t.Context(), p)
 	r.again(t, p, baseline, 0o666)
@@ -69,7 +89,7 @@ func TestUndressedIsPutBack(t *testing.T) {
 func TestSlowRemakeIsTakenBack(t *testing.T) {
 	r := newRig(t)
 	p := r.protect(t, ".env", baseline)
-	time.Sleep(tick)
+	filesPass(t, time.Now())
 	r.again(t, p, baseline[:3], 0o600)
 	w := r.open(t, p, 0)
 	r.impatient(t, p)
@@ -99,7 +119,7 @@ func TestModeOfItsOwnIsPutBackAtOnce(t *testing.T) {
 	chmod(1)
 	chmod(2)
 	r.again(t, p, baseline, 0o644)
-	time.Sleep(2 * tick)
+	filesPass(t, time.Now().Add(tick))
 	r.judge(t.Context(), p)
 	chmod(3)
 }
