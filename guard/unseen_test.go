@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cage/internal/limittest"
 	"cage/internal/safefile"
 	"cage/rules"
 	"cage/snapshot"
@@ -15,25 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// starve takes the right to open anything from the test, until feed is called.
-func starve(t *testing.T) (feed func()) {
-	t.Helper()
-	var own unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
-		t.Fatal(err)
-	}
-	feed = func() {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: own.Max}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(feed)
-	return feed
-}
 
 // workflows protects a directory with a file in it, and returns both.
 func (r *rig) workflows(t *testing.T) (dir, file rules.Path) {
@@ -57,14 +39,14 @@ func TestFailedLookIsRepeated(t *testing.T) {
 	if err := os.WriteFile(r.abs(added), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	feed := starve(t)
+	restored := limittest.NoFiles(t)
 	for _, p := range []rules.Path{dir, file, added} {
 		r.dirty.add(p)
 	}
 	r.work(t.Context())
 	r.digest(r.compareAll(t.Context(), request{}))
 	r.work(t.Context())
-	feed()
+	restored()
 	r.wantRows(t)
 	if lacks := r.WatchStatus().Degraded; len(lacks) != 1 || lacks[0] != lookFailed(unix.EMFILE) {
 		t.Errorf("it is told as %v", lacks)
@@ -85,9 +67,9 @@ func TestUnseenIsNotUnchanged(t *testing.T) {
 	if err := os.WriteFile(r.abs(dir.Join("evil.yml")), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	feed := starve(t)
+	restored := limittest.NoFiles(t)
 	r.sweep(t.Context())
-	feed()
+	restored()
 	found := false
 	for _, row := range r.Rows() {
 		if row.Outcome != RevertFailed || row.Code != "EMFILE" {
@@ -108,8 +90,8 @@ func TestUnseenIsNotUnchanged(t *testing.T) {
 func TestUpkeep(t *testing.T) {
 	lack := watch.Lack{Reason: "somebody took it"}
 	upkeep := func(r *rig, t *testing.T) {
-		feed := starve(t)
-		r.Upkeep = func() []watch.Lack { feed(); return []watch.Lack{lack} }
+		restored := limittest.NoFiles(t)
+		r.Upkeep = func() []watch.Lack { restored(); return []watch.Lack{lack} }
 	}
 	t.Run("before the last comparison", func(t *testing.T) {
 		r := newRig(t)
@@ -151,9 +133,9 @@ func TestUpkeep(t *testing.T) {
 // A path that cannot be looked at for a moment is no ground that moved.
 func TestUnknownGroundDoesNotHalt(t *testing.T) {
 	r := newRig(t)
-	feed := starve(t)
+	restored := limittest.NoFiles(t)
 	r.digest(r.compareAll(t.Context(), request{}))
-	feed()
+	restored()
 	for _, e := range r.Take() {
 		if _, moved := e.(GroundMoved); moved {
 			t.Error("the ground is said to have moved")

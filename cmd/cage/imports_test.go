@@ -62,15 +62,18 @@ var houseImports = map[string][]string{
 	"internal/suggest":    {"rules", "internal/safefile"},
 	"internal/bench":      {"journal", "rules", "snapshot", "spawn", "internal/proc", "internal/torture"},
 	"internal/torture":    {},
+	"internal/limittest":  {},
 	"testdata/demo":       {},
 }
 
 // houseTestImports says what test files may import besides.
 var houseTestImports = map[string][]string{
-	"guard":   {"internal/program"},
+	"guard":   {"internal/limittest", "internal/program"},
 	"report":  {"report/reporttest"},
 	"session": {"report/reporttest"},
 
+	"internal/pushguard":  {"internal/limittest"},
+	"internal/safefile":   {"internal/limittest"},
 	"internal/sessionlog": {"report/reporttest"},
 	"spawn":               {"internal/torture"},
 }

@@ -13,10 +13,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"cage/internal/gitrepo"
+	"cage/internal/limittest"
 	"cage/internal/program"
 	"cage/rules"
 	"cage/spawn"
@@ -572,4 +574,20 @@ func TestForeignFolderStays(t *testing.T) {
 		must(t, os.Rename(foreign(t, temp), folder))
 		whole(t, folder, Remove(temp, "fedcba9876543210"))
 	})
+}
+
+// Promise: a guard that cannot be opened leaves nothing.
+func TestNothingIsLeftWithoutDescriptors(t *testing.T) {
+	s := newScene(t, "repo", "tmp")
+	temp := t.TempDir()
+	o := Options{Temp: temp, Session: session, Judge: s.guard.judge, Program: s.guard.program}
+	restored := limittest.NoFiles(t)
+	_, err := Open(o)
+	restored()
+	if !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("it opens: %v", err)
+	}
+	if entries, err := os.ReadDir(temp); err != nil || len(entries) > 0 {
+		t.Errorf("left are %v, %v", entries, err)
+	}
 }

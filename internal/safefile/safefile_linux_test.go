@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"cage/internal/limittest"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -648,9 +650,9 @@ func TestMkdirWithoutModes(t *testing.T) {
 func TestMkdirWithoutDescriptors(t *testing.T) {
 	s := newScene(t)
 	dir := s.mkdir("dir")
-	feed := starve(t)
+	restored := limittest.NoFiles(t)
 	err := dir.Mkdir("made", 0o750, 0, 0)
-	feed()
+	restored()
 	if !errors.Is(err, unix.EMFILE) {
 		t.Errorf("it is made: %v", err)
 	}

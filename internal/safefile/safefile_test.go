@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"cage/internal/limittest"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -390,10 +392,10 @@ func TestRootMovedUnknown(t *testing.T) {
 	dir, err := root.Dir("")
 	s.must(err)
 	defer dir.Close()
-	feed := starve(t)
+	restored := limittest.NoFiles(t)
 	moved, err := root.Moved()
 	same := dir.SameDir()
-	feed()
+	restored()
 	if moved || !errors.Is(err, unix.EMFILE) || !Unseen(err) {
 		t.Errorf("without a descriptor: moved %v, %v", moved, err)
 	}
@@ -403,25 +405,6 @@ func TestRootMovedUnknown(t *testing.T) {
 	if moved, err := root.Moved(); moved || err != nil {
 		t.Errorf("moved %v, %v", moved, err)
 	}
-}
-
-// starve takes the right to open anything from the test, until feed is called.
-func starve(t *testing.T) (feed func()) {
-	t.Helper()
-	var own unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
-		t.Fatal(err)
-	}
-	feed = func() {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: own.Max}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(feed)
-	return feed
 }
 
 func TestUnseen(t *testing.T) {
