@@ -9,7 +9,8 @@ import (
 // Doubts returns a sentence for each entry of `.cage.yaml` and each zone of the
 // manifest that is valid, covers nothing in the tree, and is spelled as if it
 // were meant to: names with such characters may well come to exist, so that it is
-// no fault. Found are the paths that exist and that the plan classifies, dirs the
+// no fault. Of a glob that reaches less deep than it looks it always says so.
+// Found are the paths that exist and that the plan classifies, dirs the
 // directories that are Doubtful.
 func (p *Plan) Doubts(found, dirs []Path) []string {
 	t := told{p, p.homes(found), p.homes(dirs)}
@@ -79,6 +80,28 @@ func class(text string) bool {
 	return strings.IndexByte(rest, ']') > 0
 }
 
+// glued reports whether a pattern has stars for any depth that are none, because
+// something else stands in their part.
+func glued(text string) bool {
+	return slices.ContainsFunc(strings.Split(text, "/"), func(part string) bool {
+		return part != "**" && strings.Contains(part, "**")
+	})
+}
+
+// unglued spells a pattern as it is likely meant, or says how that is done.
+func unglued(text string) string {
+	parts := strings.Split(text, "/")
+	for i, part := range parts {
+		if rest, stars := strings.CutPrefix(part, "**"); stars && rest != "" {
+			parts[i] = "**/*" + strings.TrimLeft(rest, "*")
+		}
+	}
+	if meant := strings.Join(parts, "/"); !glued(meant) {
+		return quote(meant)
+	}
+	return "it between slashes"
+}
+
 // anyName reports whether the pattern ends in what stands for any name at any
 // depth: whoever writes that means files.
 func (g *glob) anyName() bool {
@@ -106,6 +129,9 @@ func (t told) onPath(what, rel, where string) string {
 }
 
 func (t told) onGlob(g *glob) string {
+	if glued(g.text) {
+		return fmt.Sprintf("in glob %s ** is no part of its own and stands for *; for any depth write %s", quote(g.text), unglued(g.text))
+	}
 	var odd string
 	switch {
 	case alternatives(g.text):
