@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -57,9 +58,14 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	var once sync.Once
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("..", "..", "testdata", "script"),
-		Setup:               setUpScript,
+		Dir: filepath.Join("..", "..", "testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			// Where -run leaves scripts out, testscript leaves the folder of all.
+			once.Do(func() { t.Cleanup(func() { os.Remove(filepath.Dir(env.WorkDir)) }) })
+			return setUpScript(env)
+		},
 		Cmds:                scriptCommands(),
 		Condition:           scriptCondition,
 		RequireExplicitExec: true,
