@@ -44,6 +44,15 @@ func (f *field) leftAlone() {
 	}
 }
 
+// leftEnds waits until what the report lists as left has ended by itself, and
+// writes nothing more.
+func (f *field) leftEnds() {
+	f.t.Helper()
+	for _, p := range *f.report().Lifetime.Left {
+		f.eventually(fmt.Sprintf("%s, %d, ends", p.Name, p.PID), func() bool { return !alive(p.PID) })
+	}
+}
+
 // report returns the report as a program reads it.
 func (f *field) report() report.Document {
 	f.t.Helper()

@@ -200,6 +200,9 @@ func programs() []program {
 				if background != (mode != runMode) {
 					p.t.Errorf("it said %q", p.read("../said"))
 				}
+				if mode == leaveMode {
+					p.leftEnds()
+				}
 			},
 		},
 	}
