@@ -130,7 +130,7 @@ func (t told) onPath(what, rel, where string) string {
 
 func (t told) onGlob(g *glob) string {
 	if glued(g.text) {
-		return fmt.Sprintf("in glob %s ** is no part of its own and stands for *; for any depth write %s", quote(g.text), unglued(g.text))
+		return fmt.Sprintf("glob %s has ** beside other characters, where it is no more than *; for any depth write %s", quote(g.text), unglued(g.text))
 	}
 	var odd string
 	switch {

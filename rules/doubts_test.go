@@ -38,10 +38,10 @@ func TestDoubts(t *testing.T) {
 		"directory that is covered":    {"glob: src\n  - path: src", "", "src", ""},
 		"directory that a glob covers": {"glob: src\n  - glob: src/**", "", "src", ""},
 
-		"stars before an ending":       {`glob: "**.pem"`, "a.pem", "", "in glob \"**.pem\" ** is no part of its own and stands for *; for any depth write \"**/*.pem\""},
-		"stars before an ending, deep": {`glob: "a/**/b/***.pem"`, "", "", "in glob \"a/**/b/***.pem\" ** is no part of its own and stands for *; for any depth write \"a/**/b/**/*.pem\""},
-		"stars behind a name":          {`glob: "infra**"`, "", "infra", "in glob \"infra**\" ** is no part of its own and stands for *; for any depth write it between slashes"},
-		"stars on both sides":          {`glob: "**a**"`, "", "", "in glob \"**a**\" ** is no part of its own and stands for *; for any depth write it between slashes"},
+		"stars before an ending":       {`glob: "**.pem"`, "a.pem", "", "glob \"**.pem\" has ** beside other characters, where it is no more than *; for any depth write \"**/*.pem\""},
+		"stars before an ending, deep": {`glob: "a/**/b/***.pem"`, "", "", "glob \"a/**/b/***.pem\" has ** beside other characters, where it is no more than *; for any depth write \"a/**/b/**/*.pem\""},
+		"stars behind a name":          {`glob: "infra**"`, "", "infra", "glob \"infra**\" has ** beside other characters, where it is no more than *; for any depth write it between slashes"},
+		"stars on both sides":          {`glob: "**a**"`, "", "", "glob \"**a**\" has ** beside other characters, where it is no more than *; for any depth write it between slashes"},
 		"stars of their own":           {`glob: "a/**/b*/**"`, "", "", ""},
 
 		"glob with braces":             {`glob: "*.{a,b}"`, "x.a", "", `glob "*.{a,b}" takes braces as they stand, and no file matches it; write one entry for each`},
