@@ -10,48 +10,19 @@ import (
 	"strings"
 	"testing"
 
+	"cage/internal/limittest"
 	"cage/rules"
 	"cage/snapshot"
 
 	"golang.org/x/sys/unix"
 )
 
-// allow lets the test open so many files more than it has open now, until
-// restored is called.
-func allow(t *testing.T, more int) (restored func()) {
-	t.Helper()
-	var own unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
-		t.Fatal(err)
-	}
-	restored = func() {
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unix.Close(next)
-	little := own
-	little.Cur = 0
-	for range next + more {
-		little.Cur++
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &little); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(restored)
-	return restored
-}
-
 // Promise: no depth of a tree takes more descriptors than there are.
 func TestDeepWalk(t *testing.T) {
 	const depth = 300
 	deep := strings.Repeat("d/", depth)
 	s := newScene(t, "", map[string]string{deep + ".env": "A=1\n", deep + "beside/.env": "", ".env": ""})
-	restored := allow(t, 4)
+	restored := limittest.MoreFiles(t, 4)
 	survey := snapshot.Look(s.trees, s.plan, nil, nil)
 	restored()
 	if len(survey.Unseen) > 0 {
@@ -68,7 +39,7 @@ func TestDeepWalk(t *testing.T) {
 // than that.
 func TestUnseenDirectories(t *testing.T) {
 	s := newScene(t, "", map[string]string{"a/b/.env": "", "c/.env": ""})
-	restored := allow(t, 0)
+	restored := limittest.MoreFiles(t, 0)
 	survey := snapshot.Look(s.trees, s.plan, nil, nil)
 	moved, unknown := s.trees.Moved()
 	_, err := s.trees.IsLink(rules.Path{Rel: "a/b"})

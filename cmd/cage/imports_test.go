@@ -68,9 +68,10 @@ var houseImports = map[string][]string{
 
 // houseTestImports says what test files may import besides.
 var houseTestImports = map[string][]string{
-	"guard":   {"internal/limittest", "internal/program"},
-	"report":  {"report/reporttest"},
-	"session": {"report/reporttest"},
+	"guard":    {"internal/limittest", "internal/program"},
+	"report":   {"report/reporttest"},
+	"session":  {"report/reporttest"},
+	"snapshot": {"internal/limittest"},
 
 	"internal/pushguard":  {"internal/limittest"},
 	"internal/safefile":   {"internal/limittest"},
